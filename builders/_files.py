@@ -14,7 +14,6 @@ import re
 import shutil
 import sys
 import time
-import warnings
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ from filelock import FileLock, Timeout
 from graphattn.builders._encodings import Utf8Stream, guess_encoding, is_damaged_utf8, join_surrogates
 from graphattn.builders._foreign import reject_binary
 from graphattn.builders._records import is_json_array, open_json_array, open_table
-from graphattn.exceptions import DataError, Hint, UnreadableError
+from graphattn.exceptions import DataError, Hint, UnreadableError, warn_caller
 
 FilePath = str | os.PathLike[str]
 
@@ -192,7 +191,7 @@ class TextLines:
         self._marked, self._joined = set(), set()
         for repair, lines in repairs.items():
             if lines:
-                warnings.warn(Hint(f"{self.path}: {repair}; lines: {len(lines):,}"), stacklevel=3)
+                warn_caller(Hint(f"{self.path}: {repair}; lines: {len(lines):,}"))
 
     @property
     def is_seekable(self) -> bool:
@@ -556,7 +555,6 @@ def is_stream(path: FilePath) -> bool:
 
 
 def write_error(path: FilePath, error: OSError) -> DataError:
-    """The error of a file that cannot be written."""
     reason = error.strerror or str(error)
     return DataError(f"cannot be written ({reason})", path=path, hint="Check the folder and the space on the disk.")
 
@@ -578,6 +576,5 @@ def _sync(path: Path) -> None:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -207,14 +207,12 @@ def _is_closing(text: str) -> bool:
     return all(character in "\"'" or category(character) in ("Pe", "Pf") for character in text)
 
 
-def check_heads(
-    heads: Sequence[int], words: Sequence[str], *, path: str | None = None, lines: Sequence[int] | None = None
-) -> None:
+def check_heads(heads: Sequence[int], words: Sequence[str], *, lines: Sequence[int] | None = None) -> None:
     """Check that every head exists and that every word leads to a root."""
     count = len(heads)
 
     def error_at(word: int, message: str, hint: str) -> DataError:
-        return DataError(message, path=path, line=lines[word - 1] if lines else None, field="heads", hint=hint)
+        return DataError(message, line=lines[word - 1] if lines else None, field="heads", hint=hint)
 
     for word, head in enumerate(heads, start=1):
         if not 0 <= head <= count:

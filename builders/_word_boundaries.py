@@ -203,7 +203,6 @@ class WordSplitter:
         return cls(tokenizer)
 
     def split(self, text: str) -> list[str]:
-        """The words of one text."""
         return next(self.split_batch([text]))
 
     def split_batch(self, texts: Sequence[str]) -> Iterator[list[str]]:
@@ -309,7 +308,6 @@ def _cut_points(text: str) -> list[int]:
 
 
 def words_of(source: object) -> list[str]:
-    """The words of a list or a sentence."""
     if isinstance(source, Sentence):
         source = source.words
     elif isinstance(source, bytes) or not isinstance(source, Sequence | np.ndarray):
@@ -324,5 +322,4 @@ def _strip(word: str, begin: int) -> tuple[str, int]:
 @cache
 def _serialize_rule(split: str) -> bytes:
     """A rule as tokenizers write it; its regular expressions take milliseconds to compile."""
-    state: bytes = make_pre_tokenizer(split).__getstate__()
-    return state
+    return make_pre_tokenizer(split).__getstate__()

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from graphattn.builders._files import FilePath, atomic_file, display_name, is_standard_input, open_text
-from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.exceptions import DataError, GraphAttnWarning, warn_caller
 
 VectorRows = npt.NDArray[np.float32]
 
@@ -97,10 +97,10 @@ class VectorFile:
             raise self._error(f"ends after {count:,} of {declared:,} vectors", None, "Copy or download the file again.")
         if count != declared:  # gensim also counts the repeated words that it leaves out
             cause = "; if it was copied or downloaded, compare its size" if count < declared else ""
-            warnings.warn(
-                f"{display_name(self._path)}: the header declares {declared:,} vectors; read all {count:,}{cause}",
-                GraphAttnWarning,
-                stacklevel=3,
+            warn_caller(
+                GraphAttnWarning(
+                    f"{display_name(self._path)}: the header declares {declared:,} vectors; read all {count:,}{cause}"
+                )
             )
 
     def _skip_header(self) -> Iterator[tuple[int, str]]:

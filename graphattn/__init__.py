@@ -49,41 +49,30 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = {
-    "Backend": "graphattn._backends.base",
-    "Edges": "graphattn._edges",
-    "Estimator": "graphattn.models",
-    "MultiScaleAttention": "graphattn.layers._multi_scale",
-    "PairClassifier": "graphattn.models",
-    "PairRegressor": "graphattn.models",
-    "Scale": "graphattn._scales",
-    "Sentence": "graphattn.builders",
-    "SequenceTagger": "graphattn.models",
-    "TASKS": "graphattn.models",
-    "TensorizedAttention": "graphattn.layers._tensorized",
-    "TextClassifier": "graphattn.models",
-    "TextGraphBuilder": "graphattn.builders",
-    "TextRegressor": "graphattn.models",
-    "Translator": "graphattn.models",
-    "allocate_heads": "graphattn._scales",
-    "attend": "graphattn._attention",
-    "attend_heads": "graphattn._attention",
-    "draw_graph": "graphattn.experiments.drawing._graph",
-    "from_networkx": "graphattn._networkx_graphs",
-    "import_dgl": "graphattn._dgl_graphs",
-    "load": "graphattn.models",
-    "register_backend": "graphattn._backends.registry",
-    "register_benchmark": "graphattn.experiments._cli.bench",
-    "register_command": "graphattn.experiments._cli.main",
-    "register_encoder": "graphattn.models",
-    "register_inputs": "graphattn.models",
-    "register_reader": "graphattn.builders.readers",
-    "register_relation": "graphattn.builders.relations",
-    "register_task": "graphattn.models",
-    "tensorized_attend": "graphattn._tensorized",
-    "to_networkx": "graphattn._networkx_graphs",
+_NAMES = {
+    "graphattn._attention": "attend attend_heads",
+    "graphattn._backends.base": "Backend",
+    "graphattn._backends.registry": "register_backend",
+    "graphattn._dgl_graphs": "import_dgl",
+    "graphattn._edges": "Edges",
+    "graphattn._networkx_graphs": "from_networkx to_networkx",
+    "graphattn._scales": "Scale allocate_heads",
+    "graphattn._tensorized": "tensorized_attend",
+    "graphattn.builders": "Sentence TextGraphBuilder",
+    "graphattn.builders.readers": "register_reader",
+    "graphattn.builders.relations": "register_relation",
+    "graphattn.experiments._cli.bench": "register_benchmark",
+    "graphattn.experiments._cli.main": "register_command",
+    "graphattn.experiments.drawing._graph": "draw_graph",
+    "graphattn.layers._multi_scale": "MultiScaleAttention",
+    "graphattn.layers._tensorized": "TensorizedAttention",
+    "graphattn.models": (
+        "Estimator PairClassifier PairRegressor SequenceTagger TASKS TextClassifier "
+        "TextRegressor Translator load register_encoder register_inputs register_task"
+    ),
 }
-"""Public name -> its module; the imports above repeat it for type checkers."""
+"""Module -> its public names; the imports above repeat it for type checkers."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = ["GraphAttnError", *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

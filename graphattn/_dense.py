@@ -48,8 +48,7 @@ def attend_blocks(edges: Edges, query: Tensor, key: Tensor, value: Tensor, scale
         query, key, value = (rows.to(torch.get_autocast_dtype("cuda")) for rows in (query, key, value))
     default = 1 / math.sqrt(query.shape[2])
     scaled = query if math.isclose(scale, default) else query * (scale / default)  # not all versions have a scale
-    out: Tensor = _block_kernel()(scaled, key, value, ends, ends, longest, longest)
-    return out
+    return _block_kernel()(scaled, key, value, ends, ends, longest, longest)
 
 
 def has_block_kernel(edges: Edges, query: Tensor, value: Tensor, dropout: float) -> bool:

@@ -93,8 +93,7 @@ def make_graph_in_edge_order(
         relation: (torch.tensor(sources, dtype=idtype), torch.tensor(destinations, dtype=idtype))
         for relation, (sources, destinations) in relations.items()
     }
-    graph: DGLGraph = import_dgl().heterograph(ends, num_nodes_dict=dict(num_nodes), idtype=idtype)
-    return graph
+    return import_dgl().heterograph(ends, num_nodes_dict=dict(num_nodes), idtype=idtype)
 
 
 class DGLBatch:
@@ -119,13 +118,11 @@ class DGLBatch:
         return {relation: self.graph.edges[relation].data for relation in self.graph.canonical_etypes}
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
-        """Nodes of a type."""
         return int(self.graph.num_nodes(node_type))
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
         """(B,) nodes of a type in each graph of the batch."""
-        counts: Tensor = self.graph.batch_num_nodes(node_type)
-        return counts
+        return self.graph.batch_num_nodes(node_type)
 
     def _read_edges(self, relation: CanonicalRelation) -> Edges:
         cache = _edge_cache(self.graph)
@@ -168,13 +165,3 @@ def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:
             dgl.load_graphs(path, [len(graphs) - 1])  # DGL does not report a full disk
     except dgl.DGLError as error:
         raise GraphError(f"{path} cannot be written. Check the folder and the space on the disk") from error
-
-
-def load_graphs(path: str) -> list[DGLGraph]:
-    """Read graphs that :func:`save_graphs` wrote."""
-    dgl = import_dgl()
-    try:
-        graphs: list[DGLGraph] = dgl.load_graphs(path)[0]
-        return graphs
-    except dgl.DGLError as error:
-        raise GraphError(f"{path} cannot be read as graphs. Give a file that save_graphs or build wrote") from error

@@ -22,15 +22,13 @@ class Function(torch.autograd.Function):
 def apply(function: type[Function], *inputs: Any) -> Tensor:
     """``function.apply``, which PyTorch leaves untyped, for functions with one output."""
     call: Any = function.apply
-    out: Tensor = call(*inputs)
-    return out
+    return call(*inputs)
 
 
 def apply_pair(function: type[Function], *inputs: Any) -> tuple[Tensor, Tensor]:
     """:func:`apply` for functions with two outputs."""
     call: Any = function.apply
-    outputs: tuple[Tensor, Tensor] = call(*inputs)
-    return outputs
+    return call(*inputs)
 
 
 def forbid_double_backward(tensor: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,20 +11,6 @@ from torch import Tensor
 from graphattn._attention import attend
 from graphattn._edges import Edges, Graph, as_batch
 from graphattn._schema import CanonicalRelation
-
-
-class JointEdges(NamedTuple):
-    """Edges of one or more relations between joint nodes, as one relation, and the number of edges of each.
-
-    Edge ids number the first relation's edges in the order of its own ids, then the second's, ...
-    """
-
-    edges: Edges
-    counts: dict[CanonicalRelation, int]
-
-    def split(self, values: Tensor) -> dict[CanonicalRelation, Tensor]:
-        """Split values (E, ...) of all edges, by id, into those of each relation, in the order of its edge ids."""
-        return dict(zip(self.counts, values.split(list(self.counts.values())), strict=True))
 
 
 class JointNodes:
@@ -37,7 +22,7 @@ class JointNodes:
     >>> graph = TextGraphBuilder([Star()]).text_batch([["time", "flies"]])
     >>> nodes = JointNodes(graph, ["token", "relay"])
     >>> joint = nodes.edges([("token", "star", "relay"), ("relay", "star", "relay")])
-    >>> joint.edges.destinations.tolist(), joint.edges.sources.tolist()
+    >>> joint.destinations.tolist(), joint.sources.tolist()
     ([3, 3, 3, 3], [0, 1, 2, 3])
     """
 
@@ -48,11 +33,13 @@ class JointNodes:
 
     @property
     def num_nodes(self) -> int:
-        """Nodes of all types."""
         return sum(self.counts.values())
 
-    def edges(self, relations: Sequence[CanonicalRelation]) -> JointEdges:
-        """Edges of several relations; those of a destination are sorted by source type, then as in their relation."""
+    def edges(self, relations: Sequence[CanonicalRelation]) -> Edges:
+        """Several relations as one; edges of a destination are sorted by source type, then as in their relation.
+
+        Edge ids number the first relation's edges in the order of its own ids, then the second's, and so on.
+        """
         edges_by_relation = {relation: Edges.of(self.graph, relation) for relation in relations}
         degrees = torch.zeros(self.num_nodes, dtype=torch.int64)
         begins = {}  # of each relation's edges among those of their destination
@@ -73,8 +60,7 @@ class JointNodes:
             first_id += edges.num_edges
         in_order = torch.equal(edge_ids, torch.arange(count))
         joint = Edges(indptr.int(), indices, self.num_nodes, None if in_order else edge_ids, checked=True)
-        counts = {relation: edges.num_edges for relation, edges in edges_by_relation.items()}
-        return JointEdges(joint.to(self.device), counts)
+        return joint.to(self.device)
 
     def average_sources(self, relation: CanonicalRelation, values: Tensor) -> Tensor:
         """Average the values (N_src, D) of each destination's sources; zeros for a destination without sources."""

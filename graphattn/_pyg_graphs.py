@@ -88,7 +88,6 @@ class PyGBatch:
         return {relation: _features(self.graph[relation]) for relation in self.graph.edge_types}
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
-        """Nodes of a type."""
         count = self.graph[node_type].num_nodes if node_type in self.graph.node_types else None
         if count is None:
             raise GraphError(f"the number of nodes of type {node_type!r} is unknown; set their num_nodes")
@@ -162,8 +161,7 @@ def _cache_edges(edge_index: Tensor, edges: Edges) -> None:
 
 def _plain(edge_index: Tensor) -> Tensor:
     """The tensor in an ``EdgeIndex``, which cannot be read in inference mode if it was made outside."""
-    plain: Tensor = edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index
-    return plain
+    return edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index
 
 
 def _features(store: Any) -> dict[str, Tensor]:

@@ -98,8 +98,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
 
         apply: Any = _Operator.apply
         outputs = apply(_Tape(compute), *_tensors_in((args, kwargs)))
-        replaced: R = _replace_tensors(result, outputs)
-        return replaced
+        return _replace_tensors(result, outputs)
 
     return opaque(call)
 
@@ -127,7 +126,6 @@ class _Tape:
         return self.slices
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Compute and record."""
         with torch.enable_grad():
             self._inputs = [tensor.detach().requires_grad_(tensor.is_floating_point()) for tensor in inputs]
             self._outputs = self._compute(self._inputs)

@@ -181,8 +181,7 @@ class Corpus(Dataset[Batch]):
     def lengths(self) -> Ints:
         """(S,) tokens of each sentence or pair."""
         special = self.builder.count_special_tokens(len(self.layouts))
-        lengths: Ints = np.sum([layout.lengths for layout in self.layouts], axis=0) + special
-        return lengths
+        return np.sum([layout.lengths for layout in self.layouts], axis=0) + special
 
     def num_edges(self) -> Ints:
         """(S,) edges of each sentence or pair."""
@@ -218,8 +217,7 @@ class Corpus(Dataset[Batch]):
         """The edges of a chunk of sentences or pairs."""
         rows = np.arange(start, min(start + _CHUNK, len(self)))
         counts = self.builder.num_edges(self.builder.join([layout.take(rows) for layout in self.layouts]))
-        total: Ints = counts.reshape(-1, len(rows)).sum(0)
-        return total
+        return counts.reshape(-1, len(rows)).sum(0)
 
     def _targets(self, sentences: list[int]) -> Tensor | None:
         if self.targets is None:

@@ -93,8 +93,7 @@ class _DensePretrained(nn.Module):
         states = encoder.run_layers(make_masks(self.relations, mask), states, positions, biases)
         if encoder.last_norm is not None:
             states = encoder.last_norm(states)
-        out: Tensor = states.unflatten(0, ids.shape)
-        return out
+        return states.unflatten(0, ids.shape)
 
 
 class _DenseStack(nn.Module):
@@ -107,8 +106,7 @@ class _DenseStack(nn.Module):
     @override
     def forward(self, tokens: Tensor, mask: Tensor, ids: Tensor, segments: Tensor | None) -> Tensor:
         states = self.project(self.lower(tokens, mask, ids, segments))
-        upper: Tensor = self.upper(states, mask, ids, segments)
-        return upper
+        return self.upper(states, mask, ids, segments)
 
 
 _ENCODERS: Mapping[type[Encoder], Any] = {

@@ -55,7 +55,6 @@ class EncodedInputs:
 
 
 def check_input(inputs: EncodedInputs) -> None:
-    """Reject an input without tokens."""
     if not inputs.batch.graph.num_nodes(TOKEN):
         raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
 
@@ -103,8 +102,7 @@ class Inspectable:
         """
         self._check_fitted()
         columns = self.task_.make_columns(X, self.inputs_)
-        inputs: EncodedInputs = self.task_.encode_inputs(self.text_inputs_, self.model_, columns, targets, self.parsing)
-        return inputs
+        return self.task_.encode_inputs(self.text_inputs_, self.model_, columns, targets, self.parsing)
 
     def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
         """:meth:`encode_inputs` for one input; a row of a one-column array is its text.
@@ -128,27 +126,22 @@ class Inspectable:
 
     def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
         """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
-        warning: TruncationWarning = self.text_inputs_.describe_truncation(count, tokens, where)
-        return warning
+        return self.text_inputs_.describe_truncation(count, tokens, where)
 
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
         """Run the model on a batch and keep its attention weights, see :meth:`Task.capture`."""
-        capture: ForwardCapture = self.task_.capture(self.model_, batch, features=features)
-        return capture
+        return self.task_.capture(self.model_, batch, features=features)
 
     def target(
         self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         """The quantity that attributions explain for one input, see :meth:`Task.choose_target`."""
-        target: ExplanationTarget = self.task_.choose_target(self.model_, inputs, scores, label=label, word=word)
-        return target
+        return self.task_.choose_target(self.model_, inputs, scores, label=label, word=word)
 
     def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
         """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
-        description: tuple[str, Any, Any] = self.task_.describe_prediction(self.model_, inputs, scores)
-        return description
+        return self.task_.describe_prediction(self.model_, inputs, scores)
 
     def score_copies(self, batch: Batch, **changes: Any) -> Tensor:
         """(copies, items, classes) scores of a batch of copies of one input, see :meth:`Task.score_copies`."""
-        scores: Tensor = self.task_.score_copies(self.model_, batch, **changes)
-        return scores
+        return self.task_.score_copies(self.model_, batch, **changes)

@@ -87,5 +87,4 @@ def _format_tokenizer(vocabulary: Vocabulary, longest: int | None, *, begins_wit
         )
     if longest is not None:
         tokenizer.enable_truncation(longest)
-    text: str = tokenizer.to_str()
-    return text
+    return tokenizer.to_str()

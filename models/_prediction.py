@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
@@ -25,6 +25,7 @@ from graphattn.models.heads import ClassificationHead, TaggingHead
 MAX_TOKENS, MAX_GPU_TOKENS = 8192, 32_768
 MAX_EDGES = 20_000_000
 """Maximum size of a batch in prediction, on a CPU and on a GPU; a longer text is a batch of its own."""
+_TRUNCATION_COUNTS: ContextVar[list[int] | None] = ContextVar("truncation counts", default=None)
 BYTES_PER_TOKEN = 2**19
 """Memory of a GPU for each token of a batch: a card of less than 16 GiB gets smaller batches."""
 
@@ -201,7 +202,6 @@ def require_finite(is_finite: Callable[[], torch.Tensor]) -> None:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """The device of a model's weights."""
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 
@@ -223,17 +223,26 @@ def token_budget(device: torch.device, *, on_cpu: int | None = None, memory: int
 
 @contextmanager
 def count_truncation() -> Iterator[list[int]]:
-    """Count truncated texts and the tokens that this leaves out, instead of a warning for each chunk of a file."""
+    """Count truncated texts and the tokens that this leaves out, instead of a warning for each chunk of a file.
+
+    Other threads are not affected.
+    """
     counts = [0, 0]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruncationWarning)
+    token = _TRUNCATION_COUNTS.set(counts)
+    try:
         yield counts
-    for warning in caught:
-        if isinstance(warning.message, TruncationWarning):
-            counts[0] += warning.message.count
-            counts[1] += warning.message.tokens
-        else:
-            warn_caller(warning.message)
+    finally:
+        _TRUNCATION_COUNTS.reset(token)
+
+
+def warn_of_truncation(warning: TruncationWarning) -> None:
+    """Warn, or count within :func:`count_truncation`."""
+    counts = _TRUNCATION_COUNTS.get()
+    if counts is None:
+        warn_caller(warning)
+    else:
+        counts[0] += warning.count
+        counts[1] += warning.tokens
 
 
 def prediction_batches(corpus: Corpus, device: torch.device) -> Iterable[list[int]]:

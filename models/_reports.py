@@ -76,8 +76,7 @@ class Outcomes:
     @property
     def wrong_inputs(self) -> list[int]:
         """Numbers of the inputs with a wrong decision."""
-        wrong: list[int] = np.unique(self.inputs[self.gold != self.predicted]).tolist()
-        return wrong
+        return np.unique(self.inputs[self.gold != self.predicted]).tolist()
 
     def scores(self) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
         """Precision, recall, F1 in percent and support, of each class and averaged, by scikit-learn."""

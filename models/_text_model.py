@@ -28,8 +28,6 @@ from graphattn.models.heads._linear_branch import LinearBranch
 
 
 class Trainable(OpaqueModule):
-    """Base of models that are trained."""
-
     embedding: Any  # the input layer; its parameter ``trained`` has the vectors of words, which do not decay
     encoder: Encoder
     precision = "32"
@@ -105,8 +103,7 @@ class TextModel(Trainable):
         """(N, width) token vectors; the attention weights of each layer are appended to ``weights``."""
         if not batch.graph.num_nodes(TOKEN):  # texts without words, and no [CLS]
             return self.embedding.trained.new_zeros(0, self.encoder.width)
-        vectors: Tensor = self.encoder(batch.graph, self._embed(batch), weights=weights)
-        return vectors
+        return self.encoder(batch.graph, self._embed(batch), weights=weights)
 
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
@@ -125,7 +122,6 @@ class TextModel(Trainable):
 
     @torch.no_grad()
     def scale(self, factor: float) -> None:
-        """Multiply all scores by a factor."""
         for parameter in self.head.output.parameters():
             parameter.mul_(factor)
         if self.linear_branch is not None:
@@ -138,8 +134,7 @@ class TextModel(Trainable):
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
         types = None if batch.token_types is None else batch.token_types.to(self.device)
-        vectors: Tensor = self.embedding(ids, types, features_of(batch.graph, TOKEN))
-        return vectors
+        return self.embedding(ids, types, features_of(batch.graph, TOKEN))
 
     @override
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:

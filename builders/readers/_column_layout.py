@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
 from graphattn.builders.readers._rows import split_at_blanks
 from graphattn.builders.tag_schemes import Span, write_tags
-from graphattn.exceptions import DataError, Hint
+from graphattn.exceptions import DataError, Hint, warn_caller
 
 DOCUMENT_START = "-DOCSTART-"
 DOCUMENT_MARK = re.compile(r"#(begin|end) document\b")
@@ -43,7 +42,6 @@ class ColumnLayout:
 
     @property
     def rows(self) -> list[list[str]]:
-        """The rows of all sentences."""
         return list(chain.from_iterable(self.sentences))
 
     def is_comment(self, line: str) -> bool:
@@ -99,7 +97,6 @@ def find_layout(
     header: bool | None = None,
     tag_column: int = -1,
 ) -> ColumnLayout:
-    """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
     kept = [line for line in lines if not _is_skipped(line, comment)]
     groups = [_split_after_hashes(list(group)) for blank, group in groupby(kept, is_blank) if not blank]
@@ -130,7 +127,6 @@ def find_layout(
 
 
 def split_columns(line: str, separator: str | None) -> list[str]:
-    """The columns of a line."""
     return split_at_blanks(line) if separator is None else line.split(separator)
 
 
@@ -208,7 +204,7 @@ def read_brackets(cells: Sequence[str], *, path: str, lines: Sequence[int]) -> l
             if not opened:
                 spans.append((name, start, position + 1))
             else:
-                warnings.warn(Hint(f"{path}: spans inside other spans are left out"), stacklevel=2)
+                warn_caller(Hint(f"{path}: spans inside other spans are left out"))
     if opened:
         name, start = opened[0]
         raise error(f"the span {name!r} that begins here does not end in its sentence", lines[start])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from ast import literal_eval
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from typing import Any
 
 from graphattn.builders._sentence import Label
 from graphattn.builders._spelling import compose
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
 MISSING = object()
 """Result of :func:`find_field` for a missing field."""
@@ -111,7 +110,6 @@ def select_flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def split_pair(text: str, separator: str) -> tuple[str, str]:
-    """The two texts of a pair in one field."""
     parts = text.split(separator)
     if len(parts) != 2:
         problem = f"{verbatim(repr(separator))} occurs {len(parts) - 1} times in the text, not once"
@@ -121,7 +119,6 @@ def split_pair(text: str, separator: str) -> tuple[str, str]:
 
 
 def parse_object(content: str) -> dict[str, Any]:
-    """The object on a line of JSON Lines."""
     hint = "JSON Lines have one object in braces on each line."
     try:
         record = json.loads(content)
@@ -184,7 +181,6 @@ def join_texts(texts: Iterable[str]) -> str:
 
 
 def json_text(value: object, field: str) -> str:
-    """The text in a field of a JSON object."""
     if not isinstance(value, str):
         problem = f"{_describe_type(value)} where a string was expected"
         raise DataError(problem, field=field, hint="Quote the text.")
@@ -256,13 +252,10 @@ class LeftOutRecords:
         return rejected
 
     def report(self) -> None:
-        """Say how many records are left out."""
         reasons = {"their answer is reject or ignore": self.rejected, "they have no annotation": self.unlabelled}
         for reason, count in reasons.items():
             if count:
-                warnings.warn(
-                    Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"), stacklevel=3
-                )
+                warn_caller(Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"))
 
 
 def is_bracketed(field: str) -> bool:
@@ -305,7 +298,6 @@ def parse_list(field: str) -> list[str | int | float | bool] | None:
 
 
 def find_keys(field: str) -> list[str]:
-    """The keys of a dictionary."""
     return [key for quoted in _KEY.findall(field) if (key := _unquote(quoted)) is not None]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from graphattn.builders._files import FilePath, describe_directory, open_text, s
 from graphattn.builders._sentence import Example
 from graphattn.builders.readers._formats import FORMATS
 from graphattn.builders.readers._rows import Skip, map_with_errors
-from graphattn.exceptions import DataError, Hint
+from graphattn.exceptions import DataError, Hint, warn_caller
 
 _UNLABELLED = {"unsup", "unlabeled", "unlabelled"}
 """Folders whose texts have no label, such as IMDB's."""
@@ -84,7 +83,7 @@ def _hint_at_unlabelled(folders: list[Path], classes: list[Path]) -> None:
         if folder not in classes:
             count = len(_list(folder)[1])
             texts = f"{count:,} text{'s' * (count != 1)} without labels"
-            warnings.warn(Hint(f"{folder}: {texts} left out; rename the folder if it is a class"), stacklevel=3)
+            warn_caller(Hint(f"{folder}: {texts} left out; rename the folder if it is a class"))
 
 
 def _directory_error(folder: Path, *, texts: int) -> DataError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,7 +16,7 @@ from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import _samples as samples
 from graphattn.builders.readers._fields import match_name, parse_feature_columns
 from graphattn.builders.readers._samples import SAMPLE_LINES, Sample
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
 PLAIN = ("text", "words")
 """Further formats of files without labels: a text on each line, or its words between blanks."""
@@ -77,7 +76,6 @@ class CorpusFormat:
 
     @property
     def options(self) -> frozenset[str]:
-        """Names of the reader's options."""
         return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "encoding", "keep_row", "skip"}
 
 
@@ -196,18 +194,19 @@ def detect(
     lines = open_text(source)
     try:
         sample = _read_sample(lines, sample_lines, task, options)
-        if name is not None:
-            detected = DetectedFormat(name, lines)
-        else:
-            if _format_of_extension(sample) in (None, "csv", "jsonl"):
-                reject_markup(sample.lines, lines.path)
-            if request.optional and not options:
-                return _detect_text(sample, request.kind, lines)
-            detected = _detect_corpus(sample, request, lines)
+        detected = _detect_format(sample, request, lines) if name is None else DetectedFormat(name, lines)
         return detected if detected.name != "labelled" else _detect_columns(detected, sample, request)
     except BaseException:
         lines.close()
         raise
+
+
+def _detect_format(sample: Sample, request: _DetectionRequest, lines: TextLines) -> DetectedFormat:
+    if _format_of_extension(sample) in (None, "csv", "jsonl"):
+        reject_markup(sample.lines, lines.path)
+    if request.optional and not request.options:
+        return _detect_text(sample, request.kind, lines)
+    return _detect_corpus(sample, request, lines)
 
 
 def _detect_columns(detected: DetectedFormat, sample: Sample, request: _DetectionRequest) -> DetectedFormat:
@@ -297,7 +296,7 @@ def _fits_training(
     may_be_text = (name in ("conll", "word/tag") or "columns" in training) and sample.suffix != ".tsv"
     if fits and may_be_text:
         hint = f"read as {name}, like the training corpus; {{format=text}} reads lines as texts"
-        warnings.warn(Hint(f"{verbatim(path)}: {hint}", options=("format",)), stacklevel=3)
+        warn_caller(Hint(f"{verbatim(path)}: {hint}", options=("format",)))
     return fits
 
 

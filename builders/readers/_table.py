@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -46,7 +45,7 @@ from graphattn.builders.readers._samples import (
     is_header,
     split_rows,
 )
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim, warn_caller
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -65,7 +64,6 @@ class _TableColumns(NamedTuple):
     text_separator: str | None = None
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
-        """Role -> columns."""
         return {role: getattr(self, role) for role in ("text", "second", "label")}
 
     def drop_absent_label(self, names: Collection[str]) -> _TableColumns:
@@ -258,11 +256,11 @@ def _warn_of_quotes(parse: _RowParser, text: int, path: str) -> _RowParser:
         nonlocal has_warned
         if not has_warned and _is_csv_quoted(row[text]):
             has_warned = True
-            warnings.warn(
-                f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True "
-                "(--quoted) removes them, quoted=False (--no-quoted) silences this warning",
-                GraphAttnWarning,
-                stacklevel=3,
+            warn_caller(
+                GraphAttnWarning(
+                    f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True "
+                    "(--quoted) removes them, quoted=False (--no-quoted) silences this warning"
+                )
             )
         return parse(line, row)
 
@@ -471,7 +469,7 @@ def _open_rows(
         delimiter = find_csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
         if delimiter != ",":
             what = "tabs" if delimiter == "\t" else repr(delimiter)
-            warnings.warn(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"), stacklevel=4)
+            warn_caller(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"))
     quoted = delimiter != "\t"
     rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
     return rows, split_rows(ahead, delimiter, quoted=quoted)
@@ -484,7 +482,7 @@ def _has_header(sample: list[list[str]], width: int, header: bool | None, path: 
         return bool(header)
     names = ", ".join(map(clean_name, rows[0]))
     message = f"{verbatim(path)}: read {verbatim(repr(names))} as a header; {{header=False}} keeps it"
-    warnings.warn(Hint(message, options=("header",)), stacklevel=4)
+    warn_caller(Hint(message, options=("header",)))
     return True
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from graphattn.builders.readers._column_layout import (
 from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.readers._rows import Skip, parse_lines, read_groups, split_at_blanks
 from graphattn.builders.readers._samples import SAMPLE_LINES
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
 
 def read_conll(
@@ -118,7 +117,7 @@ def _parse_number(column: str) -> int:
 
 
 def _hint(lines: TextLines, decision: str, *options: str) -> None:
-    warnings.warn(Hint(f"{verbatim(lines.path)}: {decision}", options=options), stacklevel=2)
+    warn_caller(Hint(f"{verbatim(lines.path)}: {decision}", options=options))
 
 
 def _sample(lines: TextLines) -> list[str]:

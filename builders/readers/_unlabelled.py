@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers._column_layout import ENTITY_TAG
 from graphattn.builders.readers._rows import Skip, map_with_errors
-from graphattn.exceptions import DataError, Hint
+from graphattn.exceptions import DataError, Hint, warn_caller
 
 _MARKS = frozenset({"-", "--", "?", "n/a", "#n/a", "<na>", "nan", "null", "-100"})
 _TAG_MARKS = (_MARKS - {"-", "--", "?"}) | {"_"}  # the others may be tags of punctuation
@@ -63,7 +62,7 @@ def drop_labels(
     for unit, total in totals.items():
         if total:
             message = f"{path}: {dropped[unit]:,} of {total:,} {unit} are left out, with the label {names}"
-            warnings.warn(Hint(message), stacklevel=2)
+            warn_caller(Hint(message))
 
 
 def _drop_words(sentence: Sentence, tags: Collection[str]) -> Sentence:

@@ -106,11 +106,9 @@ class Relation(ABC):
         return edges_per_sentence(layout, self.target, indptr, self.nodes(layout))
 
     def __or__(self, other: Relation) -> Relation:
-        """Union."""
         return COMPOSITIONS["union"](self, other)
 
     def __and__(self, other: Relation) -> Relation:
-        """Intersection."""
         return COMPOSITIONS["intersection"](self, other)
 
     def reverse(self) -> Relation:
@@ -149,8 +147,7 @@ class CompoundRelation(Relation):
 
     @override
     def num_edges(self, layout: Layout) -> Ints:
-        counts: Ints = np.sum([part.num_edges(layout) for part in self.parts()], axis=0)
-        return counts
+        return np.sum([part.num_edges(layout) for part in self.parts()], axis=0)
 
 
 class RangeRelation(Relation):
@@ -178,6 +175,5 @@ class RangeRelation(Relation):
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:
-    """Raise ConfigError if a relation's parameter is none of its choices."""
     if value not in choices:
         raise ConfigError(f"{name} is {value!r}; choose {' or '.join(map(repr, choices))}")

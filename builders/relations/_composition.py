@@ -44,6 +44,10 @@ class ComposedRelation(Relation):
     def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         return self._operands[0].reverse_data(data) if len(self._operands) == 1 else dict(data)
 
+    @override
+    def num_edges(self, layout: Layout) -> Ints:
+        return self._operands[0].num_edges(layout) if len(self._operands) == 1 else super().num_edges(layout)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._operands))})"
 
@@ -157,10 +161,6 @@ class Reverse(ComposedRelation):
         data = self._operands[0].reverse_data({name: values[order] for name, values in arrays.data.items()})
         return RelationArrays(indptr, destinations(arrays.indptr)[order], data)
 
-    @override
-    def num_edges(self, layout: Layout) -> Ints:
-        return self._operands[0].num_edges(layout)
-
 
 def _add_brackets(operand: Relation, name: str, parent: _SetOfEdges) -> str:
     """The operand's name, in brackets if it is a union inside an intersection."""
@@ -178,8 +178,5 @@ def _edge_keys(arrays: RelationArrays, num_sources: int) -> Ints:
     return keys if (np.diff(keys) > 0).all() else np.unique(keys)
 
 
-def _within_words(relation: Relation) -> Relation:
-    return relation & WordGroup()
-
-
-COMPOSITIONS.update({"union": Union, "intersection": Intersection, "reverse": Reverse, "within words": _within_words})
+COMPOSITIONS.update({"union": Union, "intersection": Intersection, "reverse": Reverse})
+COMPOSITIONS["within words"] = lambda relation: relation & WordGroup()

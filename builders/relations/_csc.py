@@ -32,8 +32,7 @@ def edges_per_sentence(layout: Layout, target: str, indptr: Ints, nodes: Mapping
         assert nodes is not None
         counts = nodes[target].per_sentence
     ends = np.cumsum(counts)
-    per_sentence: Ints = indptr[ends] - indptr[ends - counts]
-    return per_sentence
+    return indptr[ends] - indptr[ends - counts]
 
 
 def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn._ragged import Ints
 from graphattn._schema import TOKEN
 from graphattn._validation import require_range
 from graphattn.builders._batch import RelationArrays
@@ -80,10 +79,6 @@ class RelativePositions(ComposedRelation):
     def reverse_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         swapped = self._operands[0].reverse_data(data)
         return {**swapped, DISTANCE: 2 * self.clip - data[DISTANCE]} if DISTANCE in data else swapped
-
-    @override
-    def num_edges(self, layout: Layout) -> Ints:
-        return self._operands[0].num_edges(layout)
 
     def __repr__(self) -> str:
         return f"RelativePositions({self._operands[0]!r}, {self.clip})"

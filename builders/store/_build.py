@@ -84,8 +84,7 @@ class StoreSettings:
             "raw": self.raw,
             "block_bytes": self.block_bytes,
         }
-        values: dict[str, Any] = json.loads(json.dumps(settings))
-        return values
+        return json.loads(json.dumps(settings))
 
     def shard_settings(self) -> ShardSettings:
         """The settings that determine the content of a shard."""
@@ -291,6 +290,5 @@ class _Build:
         return replace(manifest, sha256={name: file_sha256(self.folder / name) for name in (TOKENIZER, SKIPPED)})
 
     def _run_on_shards(self, job: Callable[..., Any], count: int, description: str, *args: Any) -> list[Any]:
-        """The results of a job on every shard, in order."""
         results = self.engine.run(partial(job, self.folder, *args), range(count), in_order=True)
         return list(self.watch(results, description))

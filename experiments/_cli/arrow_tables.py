@@ -28,8 +28,7 @@ def serialize_arrow(columns: Mapping[str, Any]) -> bytes:
     sink, table = pa.BufferOutputStream(), pa.table(arrays)
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return sink.getvalue().to_pybytes()
 
 
 def read_arrow(contents: Iterable[bytes]) -> Iterator[pa.Table]:
@@ -40,8 +39,8 @@ def read_arrow(contents: Iterable[bytes]) -> Iterator[pa.Table]:
 def write_parquet(file: Any, read_tables: Callable[[], Iterator[pa.Table]]) -> int:
     """Write tables, which are read twice, some at a time; return the number of rows.
 
-    A column has the type that holds those of all tables, and null where a table lacks it. Where some tables have lists,
-    single values become lists.
+    A column has the type that holds those of all tables, and null where a table lacks it; one without values has texts.
+    Where some tables have lists, single values become lists.
     """
     schemas = [table.schema for table in read_tables()]
     if not schemas:
@@ -49,7 +48,7 @@ def write_parquet(file: Any, read_tables: Callable[[], Iterator[pa.Table]]) -> i
     lists = {field.name for schema in schemas for field in schema if pa.types.is_list(field.type)}
     try:
         empty = [_make_lists(schema.empty_table(), lists) for schema in schemas]
-        merged = pa.concat_tables(empty, promote_options="permissive")
+        merged = _name_types(pa.concat_tables(empty, promote_options="permissive"))
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"rows do not fit into one table ({reason})", hint=_HINT) from error
@@ -59,6 +58,12 @@ def write_parquet(file: Any, read_tables: Callable[[], Iterator[pa.Table]]) -> i
             writer.write_table(pa.concat_tables([merged, *group], promote_options="permissive"))
             count += sum(table.num_rows for table in group)
     return count
+
+
+def _name_types(table: pa.Table) -> pa.Table:
+    """An empty table whose columns without a type, of values or lists, are those of texts."""
+    types = {pa.null(): pa.string(), pa.list_(pa.null()): pa.list_(pa.string())}
+    return pa.schema([field.with_type(types.get(field.type, field.type)) for field in table.schema]).empty_table()
 
 
 def _make_lists(table: pa.Table, names: Iterable[str]) -> pa.Table:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import ConfigError, DataError, DeviceMemoryError, GraphAttnError, GraphError
+from graphattn.exceptions import ConfigError, DataError, DeviceMemoryError, GraphAttnError, GraphError, warn_caller
 from graphattn.experiments._cli.flags import as_flag
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments._cli.output import show_progress
@@ -264,7 +263,7 @@ class Tally:
         ``hint`` is a sentence that says where the output has the errors.
         """
         if self.truncated:
-            warnings.warn(estimator.describe_truncation(self.truncated, self.tokens), stacklevel=2)
+            warn_caller(estimator.describe_truncation(self.truncated, self.tokens))
         lines = self.bad_lines
         if not lines:
             return

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim, warn_caller
 from graphattn.experiments._cli.flags import Values
 from graphattn.experiments._cli.output import name_files, print_metrics, unpack_single
 
@@ -141,7 +141,7 @@ def _hint_at_vectors(estimator: Estimator, examples: int) -> None:
     if isinstance(inputs, InputOptions) and inputs.level == "word" and not inputs.vectors:
         hint = hint_at_vectors(examples)
         if hint is not None:
-            warnings.warn(hint, stacklevel=2)
+            warn_caller(hint)
 
 
 def _save_best_model(estimator: Estimator, plan: TrainingPlan, folder: Path) -> str:

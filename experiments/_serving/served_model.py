@@ -69,7 +69,6 @@ class ServedModel:
         return facts
 
     def count_tokens(self, item: Any) -> int:
-        """The number of tokens of an input."""
         texts = item if self.is_pair else (item,)
         return sum(map(self._model.count_tokens, texts))
 
@@ -81,8 +80,7 @@ class ServedModel:
         """:meth:`predict`, with the probability of each class."""
 
         def predict(items: list[Any]) -> list[dict[str, Any]]:
-            rows: list[dict[str, Any]] = self._model.predict_rows(items, probabilities=True)
-            return rows
+            return self._model.predict_rows(items, probabilities=True)
 
         return _of_each_request(predict, requests)
 
@@ -120,5 +118,4 @@ def _of_each_request(compute: Callable[[list[Any]], list[Row]], requests: Sequen
 
 
 def _list_rows(table: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=6))
-    return rows
+    return json.loads(table.to_json(orient="records", double_precision=6))

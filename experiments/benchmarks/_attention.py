@@ -69,7 +69,6 @@ LayerInputs = list[LayerTensors]
 
 
 def measure(settings: Settings) -> BenchmarkReport:
-    """Time all contenders on all workloads."""
     report = BenchmarkReport("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
     compare(report, settings, Comparison(CONTENDERS, {FORWARD: False, BOTH: True}, add_columns=count_pairs))
     report.notes = [line for name in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, name))]
@@ -111,7 +110,6 @@ class AttentionProblem(Problem):
         ]
 
     def build_graphs(self) -> list[TextBatch]:
-        """New graphs of the batches, as models take them."""
         return self.workload.graphs(self.builder)
 
 
@@ -140,7 +138,6 @@ class AttentionContender(Contender):
         return Job(run, self.prepare(problem))
 
     def make_inputs(self, problem: AttentionProblem) -> LayerInputs:
-        """The inputs in the layout of this contender."""
         return [
             [tuple(self.to_layout(tensor, batch) for tensor in triple) for triple in layers]
             for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True)
@@ -330,19 +327,17 @@ class Flex(DenseAttention):
         from torch.nn.attention.flex_attention import flex_attention
 
         device = problem.placement.device
+        block_size = self.block_size if device.type == "cpu" else 128  # of its kernels on a GPU
         torch.compiler.reset()  # else compilations of earlier shapes count towards PyTorch's limit
         function = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
         contexts: list[list[Callable[..., Tensor]]] = [
             [
                 partial(function, block_mask=mask)
-                for mask in _make_block_masks(batch, problem.heads.reaches(batch), self._block_size(device), device)
+                for mask in _make_block_masks(batch, problem.heads.reaches(batch), block_size, device)
             ]
             for batch in problem.workload.batches
         ]
         return lambda: contexts
-
-    def _block_size(self, device: torch.device) -> int:
-        return self.block_size if device.type == "cpu" else 128  # of its kernels on a GPU
 
     @override
     def attend(

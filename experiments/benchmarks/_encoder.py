@@ -57,13 +57,11 @@ padding and masks. `limit` is the ratio of floating-point operations, the same f
 
 
 def measure(settings: Settings) -> BenchmarkReport:
-    """Time inference with every encoder on every workload."""
     report = BenchmarkReport("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     return compare(report, settings, Comparison(CONTENDERS, {INFERENCE: False}, add_columns=_add_limit))
 
 
 def measure_training(settings: Settings) -> BenchmarkReport:
-    """Time a training step of every encoder on every workload."""
     report = BenchmarkReport("train-step", TRAINING_DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     return compare(report, settings, Comparison(CONTENDERS, {TRAINING: True}, add_columns=_add_limit))
 
@@ -211,8 +209,7 @@ def _apply_masked_layer(layer: Any, tokens: Tensor, mask: Tensor) -> Tensor:
     query, key, value = projected.permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
     attended = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=attention.scale)
     added = F.relu(attention.output(attended.transpose(1, 2).flatten(2)))
-    output: Tensor = layer.norm(tokens + added)
-    return output
+    return layer.norm(tokens + added)
 
 
 OURS_ENCODER = GraphEncoder(OURS, "GraphAttn MS-Trans")

@@ -30,8 +30,7 @@ class LastStates(nn.Module):
 
     @override
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        states: Tensor = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        return states
+        return self.model(input_ids=ids, attention_mask=mask).last_hidden_state
 
 
 def keep(directory: str, name: str, packages: Sequence[str], write: Callable[[Path], None]) -> Path:
@@ -99,7 +98,6 @@ def quantize_openvino(directory: str, exported: Path, longest: int, texts: Itera
 
 @cache
 def open_onnx(path: Path) -> Any:
-    """A session of ONNX Runtime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -109,7 +107,6 @@ def open_onnx(path: Path) -> Any:
 
 @cache
 def open_openvino(path: Path) -> Any:
-    """A compiled model of OpenVINO."""
     import openvino
 
     options = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "PERFORMANCE_HINT": "LATENCY"}

@@ -45,7 +45,6 @@ needs, not what the allocator keeps. Each run of MTSA takes its edges from a new
 
 
 def measure(settings: Settings) -> BenchmarkReport:
-    """Time all contenders and measure their memory."""
     for workload in parse_workloads(settings.lengths)[0]:
         if workload.uniform_length is None:  # these layers get no masks
             raise ConfigError(f"--lengths has {workload.name!r}; give batches of one length, 64x128 for example")
@@ -157,13 +156,15 @@ class MultiCNN(LayerContender):
         return torch.cat([convolution(channels) for convolution in module], dim=1).relu().transpose(1, 2)
 
 
+_BOUND = 5.0
+
+
 class _DirectionalAttention(nn.Module):
     """c tanh((W [x_i; x_j] + b) / c), a softmax for each feature, forward and backward."""
 
-    def __init__(self, bound: float = 5.0):
+    def __init__(self) -> None:
         super().__init__()
         half = WIDTH // 2
-        self.bound = bound
         self.value = nn.ModuleList(nn.Linear(WIDTH, half) for _ in range(2))
         self.ends = nn.ModuleList(nn.Linear(half, 2 * half) for _ in range(2))
 
@@ -173,7 +174,7 @@ class _DirectionalAttention(nn.Module):
         for value, ends, earlier in zip(self.value, self.ends, (True, False), strict=True):
             v = value(tokens)
             key, query = ends(v).chunk(2, -1)
-            scores = self.bound * torch.tanh((query.unsqueeze(2) + key.unsqueeze(1)) / self.bound)  # (B, T, T, D)
+            scores = _BOUND * torch.tanh((query.unsqueeze(2) + key.unsqueeze(1)) / _BOUND)  # (B, T, T, D)
             hidden = positions >= positions.unsqueeze(1) if earlier else positions <= positions.unsqueeze(1)
             weights = scores.masked_fill(hidden.unsqueeze(-1), -1e9).softmax(2)
             outputs.append((weights * v.unsqueeze(1)).sum(2))

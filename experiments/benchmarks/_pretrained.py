@@ -121,30 +121,30 @@ def measure(
     """Time all contenders at every task; ``longest`` is a workload for windows only."""
     model = str(find_transformer(find_minilm() if directory is None else directory))
     with_memory = partial(measure_times_and_memory, column="memory", of_inference=True)
-    both, texts = {INFERENCE: False, TRAINING: True}, settings.lengths
-    few = tuple(dict.fromkeys((texts[0], texts[-1])))
-    settings = replace(settings, seconds=min(settings.seconds, SECONDS))
+    both, first_and_last = {INFERENCE: False, TRAINING: True}, (settings.lengths[0], settings.lengths[-1])
     on_gpu = settings.placement.device.type != "cpu"
-    only_there: list[Any] = [(TRAINED_BFLOAT16, {TRAINING_BFLOAT16: True}, measure_times, no_columns, texts)]
-    only_on_cpu: list[Any] = [(INFERRING_INT8, {INT8: False}, measure_times, add_quality, texts)]
-    return compare(
-        BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings),
-        settings,
-        *(
-            Comparison([replace(each, directory=model) for each in contenders], tasks, measure, columns, lengths)
-            for contenders, tasks, measure, columns, lengths in (
-                (INFERRING, {INFERENCE: False}, measure_times, no_columns, texts),
-                (INFERRING_BFLOAT16, {BFLOAT16: False}, measure_times, no_columns, texts),
-                *([] if on_gpu else only_on_cpu),
-                (ENCODING, {ENCODE: False}, measure_times, no_columns if on_gpu else add_quality, texts),
-                (TRAINED, {TRAINING: True}, measure_times, no_columns, texts),
-                *(only_there if on_gpu else []),
-                (TRAINED_WITHOUT_DROPOUT, {NO_DROPOUT: True}, measure_times, no_columns, few),
-                (ON_LONG_TEXTS, both, with_memory, no_columns, (long,)),
-                (ON_LONG_TEXTS[:1], both, measure_times if on_gpu else measure_in_subprocess, no_columns, (longest,)),
-            )
+
+    def with_model(contenders: Sequence[TextContender]) -> list[TextContender]:
+        return [replace(each, directory=model) for each in contenders]
+
+    comparisons = [
+        Comparison(with_model(INFERRING), {INFERENCE: False}),
+        Comparison(with_model(INFERRING_BFLOAT16), {BFLOAT16: False}),
+        *([] if on_gpu else [Comparison(with_model(INFERRING_INT8), {INT8: False}, add_columns=add_quality)]),
+        Comparison(with_model(ENCODING), {ENCODE: False}, add_columns=no_columns if on_gpu else add_quality),
+        Comparison(with_model(TRAINED), {TRAINING: True}),
+        *([Comparison(with_model(TRAINED_BFLOAT16), {TRAINING_BFLOAT16: True})] if on_gpu else []),
+        Comparison(
+            with_model(TRAINED_WITHOUT_DROPOUT), {NO_DROPOUT: True}, lengths=tuple(dict.fromkeys(first_and_last))
         ),
-    )
+        Comparison(with_model(ON_LONG_TEXTS), both, with_memory, lengths=(long,)),
+        Comparison(
+            with_model(ON_LONG_TEXTS[:1]), both, measure_times if on_gpu else measure_in_subprocess, lengths=(longest,)
+        ),
+    ]
+    settings = replace(settings, seconds=min(settings.seconds, SECONDS))
+    report = BenchmarkReport("pretrained", DESCRIPTION, _COLUMNS, settings)
+    return compare(report, settings, *comparisons)
 
 
 def measure_in_subprocess(
@@ -292,7 +292,6 @@ class ModelContender(TextContender):
 
     @property
     def architecture(self) -> Architecture:
-        """Shapes of the model."""
         return read_architecture(Path(self.directory))
 
     @override
@@ -321,7 +320,6 @@ class ModelContender(TextContender):
         return Job(train, prepare)
 
     def autocast(self, device: torch.device, *, backward: bool) -> torch.autocast:
-        """The number format of products."""
         enabled = self.in_bfloat16 and (backward or self.infers_under_autocast)
         return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 
@@ -360,8 +358,6 @@ class GraphInput(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphModel(ModelContender):
-    """The model on graphs."""
-
     heads: str | None = None
     is_int8: bool = False  # linear layers
 
@@ -389,8 +385,7 @@ class GraphModel(ModelContender):
     @override
     def apply(self, model: PretrainedEncoder, batch: GraphInput) -> Tensor:
         assert model.embedding is not None
-        states: Tensor = model(batch.graph, model.embedding(batch.ids))
-        return states
+        return model(batch.graph, model.embedding(batch.ids))
 
     @override
     def average(self, states: Tensor, batch: GraphInput) -> Tensor:
@@ -421,8 +416,7 @@ class Transformers(ModelContender):
             model.set_attn_implementation("eager")
         if self.is_compiled:
             model.compile(dynamic=True)
-        module: nn.Module = model.to(device, torch.bfloat16 if self.in_bfloat16 and not backward else torch.float32)
-        return module
+        return model.to(device, torch.bfloat16 if self.in_bfloat16 and not backward else torch.float32)
 
     @override
     def prepare(self, problem: TextProblem, model: Any) -> Callable[[], Sequence[Padded]]:
@@ -440,8 +434,7 @@ class Transformers(ModelContender):
 
     @override
     def apply(self, model: Any, batch: Padded) -> Tensor:
-        states: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
-        return states
+        return model(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
 
     @override
     def vectors(self, problem: TextProblem) -> Tensor:
@@ -518,8 +511,6 @@ class LongTransformers(Transformers):
 
 @dataclass(frozen=True)
 class GraphEncoding(TextContender):
-    """Texts to vectors."""
-
     number: str = "32"  # format of products
 
     @override
@@ -622,5 +613,4 @@ def load_reference(directory: str, longest: int) -> nn.Module:
         model.load_state_dict(weights)
     if getattr(model, "pooler", None) is not None:
         model.pooler = None
-    module: nn.Module = model.eval()
-    return module
+    return model.eval()

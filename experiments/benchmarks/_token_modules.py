@@ -89,12 +89,9 @@ class ModuleContender(Contender):
         return lambda: contexts
 
     def apply(self, module: Any, tokens: Tensor, context: Any) -> Tensor:
-        """Run the module on a batch."""
-        output: Tensor = module(tokens)
-        return output
+        return module(tokens)
 
     def backward(self, output: Tensor, weight: Tensor) -> None:
-        """Compute the loss and all gradients."""
         (output * weight).mean().backward()
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer | None:
@@ -119,5 +116,4 @@ class GraphContender(ModuleContender):
 
     @override
     def apply(self, module: Any, tokens: Tensor, context: Any) -> Tensor:
-        output: Tensor = module(context, tokens)
-        return output
+        return module(context, tokens)

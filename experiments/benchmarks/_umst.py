@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from typing_extensions import override
 
+from graphattn._ragged import count_up
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._layout import Layout
@@ -27,7 +28,7 @@ from graphattn.experiments.benchmarks._harness import (
 from graphattn.experiments.benchmarks._operations import count_transformer, count_umst
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record, plot_cost
 from graphattn.experiments.benchmarks._token_modules import GraphContender, TokenProblem
-from graphattn.experiments.benchmarks._workloads import Lengths, Workload, count_within
+from graphattn.experiments.benchmarks._workloads import Lengths, Workload
 from graphattn.models import TransformerOptions, UMSTOptions
 from graphattn.models._encoders import Encoder, EncoderOptions, make_encoder
 
@@ -48,7 +49,6 @@ efficiency."""
 
 
 def measure(settings: Settings) -> BenchmarkReport:
-    """Time all contenders in inference and training, and measure the memory of training."""
     report = BenchmarkReport("umst", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     measure_all = partial(measure_times_and_memory, column="memory")
     tasks = {INFERENCE: False, TRAINING: True}
@@ -85,10 +85,10 @@ def split_layout(lengths: Lengths) -> Layout:
     ([0, 1, 2, 3, 4, 5, 6, 6, 7, 8], [-1, 0, 0, 1, 1, 2, 2, 3, 3])
     """
     token_counts = np.asarray(lengths, np.int64)
-    positions = count_within(token_counts)
+    positions = count_up(token_counts)
     word_ids = positions - (positions + 1) // (SPLIT_EVERY + 1)
     word_counts = token_counts - token_counts // (SPLIT_EVERY + 1)
-    words = count_within(word_counts)
+    words = count_up(word_counts)
     heads = np.where(words > 0, (words - 1) // 2, -1)
     return Layout(token_counts, word_counts, word_ids, heads, np.zeros_like(heads))
 

@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from graphattn._ragged import count_up
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._layout import Layout
@@ -50,12 +50,10 @@ class Workload:
 
     @property
     def lengths(self) -> Lengths:
-        """Tokens of each sentence of all batches."""
         return tuple(length for batch in self.batches for length in batch)
 
     @property
     def tokens(self) -> int:
-        """Tokens of all batches."""
         return sum(self.lengths)
 
     @property
@@ -68,7 +66,7 @@ class Workload:
     def layouts(self) -> tuple[Layout, ...]:
         """The batches as columns, without ``[CLS]``."""
         arrays = (np.asarray(batch, dtype=np.int64) for batch in self.batches)
-        return tuple(Layout(lengths, lengths, count_within(lengths)) for lengths in arrays)
+        return tuple(Layout(lengths, lengths, count_up(lengths)) for lengths in arrays)
 
     def graphs(self, builder: TextGraphBuilder) -> list[TextBatch]:
         """New graphs of the batches, without cached values, in the form that models take."""
@@ -78,12 +76,6 @@ class Workload:
 def is_uniform(lengths: Lengths) -> bool:
     """Whether all sentences of a batch have one length, so that there is no padding."""
     return len(set(lengths)) == 1
-
-
-def count_within(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """0, 1, 2, ... within each sentence."""
-    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return np.arange(len(starts)) - starts
 
 
 def uniform(sentences: int, length: int) -> Workload:
@@ -161,7 +153,6 @@ def _read_texts(folder: Path, pattern: str, columns: tuple[str | None, ...]) -> 
 
 
 def corpus_texts(name: str) -> tuple[str, ...]:
-    """All texts of a corpus of :data:`CORPORA`."""
     return _read_texts(data_folder(), *CORPORA[name])
 
 

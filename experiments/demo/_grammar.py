@@ -96,9 +96,7 @@ def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]
     return [next(sentences) for _ in range(count)]
 
 
-def corpus(
-    train: int, dev: int, test: int, *, seed: int, subwords: bool = False
-) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
+def corpus(train: int, dev: int, test: int, *, seed: int) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
     """Generate the three parts of a corpus; no sentence is in two of them.
 
     Examples
@@ -106,7 +104,7 @@ def corpus(
     >>> [len(part) for part in corpus(60, 20, 20, seed=1)]
     [60, 20, 20]
     """
-    sentences = generate(train + dev + test, seed=seed, subwords=subwords)
+    sentences = generate(train + dev + test, seed=seed)
     return sentences[:train], sentences[train : train + dev], sentences[train + dev :]
 
 

@@ -66,7 +66,11 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
     >>> classifier = TextClassifier(training=TrainingOptions(epochs=1)).fit(["good film", "bad film"] * 4, [1, 0] * 4)
     >>> _ = draw_arcs(classifier.attention("good film"), getfixture("tmp_path") / "arcs.svg")
     """
-    maps = {text: _select_maps(attention, text) for text in attention.sentences}
+    # between tokens of one text; the output of a translator has none
+    maps: dict[str, list[AttentionMap]] = {text: [] for text in attention.sentences}
+    for each in attention.maps:
+        if each.source_part == each.target_part and each.source_part in maps:
+            maps[each.source_part].append(each)
     if not any(maps.values()):
         raise ConfigError("arcs join the tokens of one text, and no edge here does; draw matrices")
     for text in maps:
@@ -92,11 +96,6 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
             row.draw(axes, y, colours)
             y -= row.below + 0.25
     return figure
-
-
-def _select_maps(attention: Attention, text: str) -> list[AttentionMap]:
-    """The maps between tokens of a text; the output of a translator has none."""
-    return [each for each in attention.maps if each.source_part == each.target_part == text]
 
 
 def _select_arcs(attention: Attention, maps: list[AttentionMap]) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path as Curve
 
 from graphattn.builders._files import FilePath, atomic_file, resolve_path
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
 from graphattn.models.inspection.notebook import is_right_to_left
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
@@ -153,11 +153,8 @@ def add_fonts(texts: Iterable[str]) -> None:
     if scripts:
         _SCRIPTS_WITHOUT_FONT.update(scripts)
         names = ", ".join(sorted(scripts))
-        warnings.warn(
-            f"no installed font has characters of {names}, so pictures show boxes; install a font, such as Noto Sans",
-            GraphAttnWarning,
-            stacklevel=3,
-        )
+        problem = f"no installed font has characters of {names}, so pictures show boxes"
+        warn_caller(GraphAttnWarning(f"{problem}; install a font, such as Noto Sans"))
 
 
 def _name_script(character: str) -> str:
@@ -184,8 +181,7 @@ def text_width(text: str, size: float) -> float:
 @cache
 def _measuring_renderer() -> RendererAgg:
     canvas = FigureCanvasAgg(Figure(dpi=_MEASURING_DPI))
-    renderer: RendererAgg = canvas.get_renderer()
-    return renderer
+    return canvas.get_renderer()
 
 
 def token_centres(texts: Sequence[str], words: Sequence[int]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
@@ -50,9 +51,9 @@ def draw_confusion(outcomes: Outcomes, path: FilePath | None = None) -> Figure:
     with new_picture(path, width, height) as figure:
         axes = figure.add_axes((left / width, 0.1 / height, side / width, side / height))
         axes.imshow(shares, cmap=colormaps["Blues"], vmin=0, vmax=1, aspect="equal")
-        for (row, column), count in _cells(matrix.tolist()):
+        for row, column in np.argwhere(matrix):
             colour = "white" if shares[row, column] > 0.6 else INK
-            axes.text(column, row, f"{count:,}", ha="center", va="center", size=_SIZE, color=colour)
+            axes.text(column, row, f"{matrix[row, column]:,}", ha="center", va="center", size=_SIZE, color=colour)
         axes.xaxis.tick_top()
         axes.xaxis.set_label_position("top")
         axes.tick_params(length=0, labelsize=_SIZE, labelcolor=INK)
@@ -63,8 +64,3 @@ def draw_confusion(outcomes: Outcomes, path: FilePath | None = None) -> Figure:
         for spine in axes.spines.values():
             spine.set(color=GREY, linewidth=0.5)
     return figure
-
-
-def _cells(rows: list[list[int]]) -> list[tuple[tuple[int, int], int]]:
-    """Positions and counts that are not 0."""
-    return [((y, x), count) for y, row in enumerate(rows) for x, count in enumerate(row) if count]

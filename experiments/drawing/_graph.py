@@ -99,16 +99,12 @@ def _collect_edges(
 ) -> list[tuple[int, int]]:
     """The edges of a relation, as positions in its row of nodes."""
     first, _ = _place_nodes(graph, relations, tokens)
-    return [
-        (first[relation[0]] + a, first[relation[2]] + b)
-        for relation in relations
-        for a, b in zip(*_ends(graph, relation), strict=True)
-    ]
-
-
-def _ends(graph: GraphBatch, relation: CanonicalRelation) -> tuple[list[int], list[int]]:
-    sources, destinations = graph.edges[relation].ends_by_id()
-    return sources.tolist(), destinations.tolist()
+    edges: list[tuple[int, int]] = []
+    for relation in relations:
+        sources, destinations = graph.edges[relation].ends_by_id()
+        starts, ends = sources + first[relation[0]], destinations + first[relation[2]]
+        edges += zip(starts.tolist(), ends.tolist(), strict=True)
+    return edges
 
 
 def _place_nodes(

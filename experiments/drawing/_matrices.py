@@ -70,13 +70,13 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
     rows = [list(group) for _, group in groupby(heads, key=itemgetter(0))]
     columns = max(map(len, rows))
     captions = {
-        (layer, head): f"{head} · {printable(relation, 14)}" if columns >= 3 else _name_head(layer, head, relation)
+        (layer, head): f"{'' if columns >= 3 else f'layer {layer} · head '}{head} · {printable(relation, 14)}"
         for layer, head, relation in heads
     }
     with default_style():
         longest = max([0.4, *(text_width(label, _LABEL) for label in labels)]) + 0.12
         widest = max(text_width(caption, _HEAD) for caption in captions.values())
-    side = _matrix_side(len(labels), columns)
+    side = max(0.15 * len(labels), 1.1) if columns > 1 else max(0.24 * len(labels), 2.2)
     slot, step = max(side, widest) + 0.15, side + 0.42
     width = longest + columns * slot + 0.2
     height = 0.5 + longest + len(rows) * step + 0.25
@@ -109,15 +109,6 @@ def make_heading(attention: Attention, width: float) -> str:
     room = max(20, int(9 * width))
     result = printable(result, max(12, room // 3))
     return f"{isolate(result)} · {isolate(printable(attention.title, max(12, room - len(result) - 3)))}"
-
-
-def _matrix_side(count: int, columns: int) -> float:
-    """Inches of a matrix of so many tokens."""
-    return max(0.15 * count, 1.1) if columns > 1 else max(0.24 * count, 2.2)
-
-
-def _name_head(layer: int, head: int, relation: str) -> str:
-    return f"layer {layer} · head {head} · {printable(relation, 14)}"
 
 
 def _draw_head(axes: Axes, attention: Attention, layer: int, head: int) -> None:

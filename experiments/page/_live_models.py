@@ -36,7 +36,6 @@ class LiveModel:
 
 
 def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
-    """A model for the live page, from its folder and the estimator."""
 
     def explain(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.task.texts_per_input > 1 else texts[0]
@@ -74,8 +73,7 @@ class LiveModels:
         """
         # received first, so that a slow client takes no place in the queue
         texts = self._parse(await receive_json(request, self.limits, self._length_error(), texts=self.texts))
-        results: list[dict[str, Any]] = await self._queue.compute(self._run, texts)
-        return results
+        return await self._queue.compute(self._run, texts)
 
     def _parse(self, body: bytes) -> list[str]:
         try:

@@ -26,7 +26,6 @@ def serve(
     texts: int = 1,
     host: str = "127.0.0.1",
     port: int = 8000,
-    limits: Limits | None = None,
     ready: Callable[[str], None] = print,
 ) -> None:
     """Serve the live page until Ctrl-C.
@@ -36,7 +35,6 @@ def serve(
     models : one, or two to compare side by side
     texts : of an input: 2 for pairs
     host, port : address to listen on; port 0 selects a free one
-    limits : of requests; None for the defaults
     ready : gets the page's URL as soon as the server answers, and Ctrl-C ends it
 
     Raises
@@ -44,11 +42,11 @@ def serve(
     ConfigError
         if FastAPI or uvicorn are not installed, or the address is not available
     """
-    app = make_app(models, texts=texts, host=host, limits=limits)
+    app = make_app(models, texts=texts, host=host)
     _reject_every_address(host)
     from graphattn.experiments._serving.connections import run_server
 
-    run_server(app, host, port, limits or Limits(), ready=ready)
+    run_server(app, host, port, Limits(), ready=ready)
 
 
 def make_app(

@@ -48,8 +48,7 @@ class DenseAttention(nn.Module):
         (B, L, out_feats), or (B L, out_feats)
         """
         rows = self.project(inputs).unflatten(-1, (-1, self.head_feats))
-        out: Tensor = self.output(self.attend_rows(masks, rows.flatten(0, -3))).reshape(*inputs.shape[:-1], -1)
-        return out
+        return self.output(self.attend_rows(masks, rows.flatten(0, -3))).reshape(*inputs.shape[:-1], -1)
 
     def attend_rows(
         self, masks: Mapping[str, Tensor], rows: Tensor, biases: Mapping[str, Tensor] | None = None

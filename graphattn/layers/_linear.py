@@ -248,15 +248,13 @@ def pad_rows(rows: Tensor) -> Tensor:
 @cache
 def _has_bfloat16() -> bool:
     """Whether oneDNN has products in bfloat16 on this processor."""
-    supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return supported
+    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """:func:`torch.nn.functional.linear` by PyTorch's oneDNN operator, without gradients."""
     bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
-    return out
+    return torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
 
 
 MAX_UNUSED_GRADIENT_BYTES = 1 << 30

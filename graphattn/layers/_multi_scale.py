@@ -187,8 +187,7 @@ class MultiScaleAttention(OpaqueModule):
     def _by_head(self, projected: Tensor) -> Tensor:
         """(N, P D) -> (N, P, D), on a CPU at least float32: a GPU's attention sums bfloat16 in float32 itself."""
         precise = projected if projected.is_cuda else at_least_float32(projected)
-        rows: Tensor = precise.unflatten(1, (-1, self.head_feats))
-        return rows
+        return precise.unflatten(1, (-1, self.head_feats))
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
         """(E, heads of the relation) added to the scores, in edge-id order."""

@@ -84,8 +84,7 @@ class DecoderAttention(nn.Module):
         query = split_heads(self.query(inputs), self.heads)
         dropout = self.attn_drop if self.training else 0.0
         values = attend_rows(query, *keys_values.unbind(0), mask=mask, causal=causal, dropout=dropout, weights=weights)
-        output: Tensor = self.output(values)
-        return output
+        return self.output(values)
 
 
 class FeedForward(nn.Sequential):

@@ -105,5 +105,4 @@ def make_duo_decoder(width: int, options: DecoderOptions, duo: DuoTransformerOpt
 
 def _split_streams(streams: Tensor) -> Tensor:
     """(R, T, 2 width) -> (R, T, 2, width)."""
-    split: Tensor = streams.unflatten(2, (STREAMS, -1))
-    return split
+    return streams.unflatten(2, (STREAMS, -1))

@@ -40,8 +40,7 @@ class ModelScores:
         """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
         with self.model.autocast():
             rows = at_least_float32(self.model.advance(tokens.reshape(-1, 1), self.state, table=self.table).squeeze(1))
-        scores: Tensor = rows.log_softmax(1).unflatten(0, tokens.shape)
-        return scores
+        return rows.log_softmax(1).unflatten(0, tokens.shape)
 
     def keep(self, sources: Tensor, beams: Tensor) -> None:
         """Keep some sources and some of their beams."""

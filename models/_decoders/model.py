@@ -119,8 +119,7 @@ class TranslationModel(Trainable):
 
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
-        vectors: Tensor = self.embedding(ids) if self.sources is None else self.sources(ids)
-        return vectors
+        return self.embedding(ids) if self.sources is None else self.sources(ids)
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
         """Encode the sources; the attention weights of each layer are appended to ``weights``."""
@@ -143,8 +142,7 @@ class TranslationModel(Trainable):
     ) -> Tensor:
         """(R, T) latest tokens -> (R, T, V) scores of the next ones; ``table`` is that of the embedding, if at hand."""
         states = self.decoder(self.embedding(tokens), state, weights)
-        scores: Tensor = self.output(states, self.embedding.table() if table is None else table)
-        return scores
+        return self.output(states, self.embedding.table() if table is None else table)
 
     def forward(self, batch: Batch) -> Tensor:
         """(W, V) scores of the batch's target tokens, text after text."""
@@ -154,8 +152,7 @@ class TranslationModel(Trainable):
         states = self.decoder(
             self.embedding(shift_right(to_device(batch.targets, self.device), counts)), self.decoder.start(memory)
         )
-        scores: Tensor = self.output(unpad(states, counts), self.embedding.table())
-        return scores
+        return self.output(unpad(states, counts), self.embedding.table())
 
     @override
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:

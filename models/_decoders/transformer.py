@@ -82,8 +82,7 @@ class DecoderLayer(nn.Module):
         by_source = self.source_norm(inputs).unflatten(0, (-1, state.beams)).flatten(1, 2)  # (B, K T, width)
         attended = self.source(by_source, state.sources[number], mask=state.mask, weights=weights)
         inputs = inputs + self.dropout(attended.view_as(inputs))
-        output: Tensor = inputs + self.dropout(self.feed_forward(self.feed_norm(inputs)))
-        return output
+        return inputs + self.dropout(self.feed_forward(self.feed_norm(inputs)))
 
 
 class Decoder(nn.Module):
@@ -112,8 +111,7 @@ class Decoder(nn.Module):
         states = inputs + sinusoids(positions, self.width, residual_type(inputs)).repeat(1, self.streams)
         for number, layer in enumerate(self.layers):
             states = layer(states, state, number, weights)
-        output: Tensor = self.norm(states)
-        return output
+        return self.norm(states)
 
 
 def make_transformer_decoder(width: int, memory_width: int, options: DecoderOptions) -> Decoder:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +18,10 @@ from graphattn._edges import Edges, features_of, lengths_of
 from graphattn._precision import residual_type
 from graphattn._schema import TOKEN
 from graphattn._transforms import OpaqueModule, is_transformed
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.models.heads._pooling import pool
 from graphattn.options import Options, option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 LayerWeights = dict[str, Tensor]
 """Relation -> (E, heads) attention weights of one layer by edge id; a relation with several ``parts()`` concatenates

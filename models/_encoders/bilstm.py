@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +11,11 @@ from typing_extensions import override
 from graphattn._devices import to_device
 from graphattn._edges import lengths_of
 from graphattn._schema import TOKEN
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation, Window
 from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models._padding import pad, padding_groups, reversal, unpad
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from graphattn._edges import Edges, edges_of, lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn._transforms import opaque
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import dropout
@@ -27,9 +28,6 @@ from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeight
 from graphattn.models._padding import pad, unpad
 from graphattn.models.heads._pooling import pool
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +14,7 @@ from graphattn._attention import attend
 from graphattn._edges import Edges, edges_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import ALL
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Relation
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
@@ -22,9 +22,6 @@ from graphattn.layers._linear import Linear, linear
 from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models._encoders.duo import resolve_parts, split_single_part, validate_parts
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 STREAMS = 2
 """Embeddings that attend to each other."""
@@ -124,8 +121,7 @@ class DuoTransformerLayer(nn.Module):
         """(N, 2, hidden) -> (N, 2, hidden)."""
         streams = self.attention_norm(streams, self.dropout(self._attend(edges, streams, weights)))
         inner = self.dropout(F.relu(self.widen(streams), inplace=True))
-        output: Tensor = self.ffn_norm(streams, self.dropout(self.narrow(inner)))
-        return output
+        return self.ffn_norm(streams, self.dropout(self.narrow(inner)))
 
     def _attend(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None) -> Tensor:
         """Heads for both streams in one pass: the first half for the first stream, scored by the second."""
@@ -136,8 +132,7 @@ class DuoTransformerLayer(nn.Module):
             heads = attend(edges[ALL], *parts)
         else:
             heads, weights[ALL] = attend(edges[ALL], *parts, return_weights=True)
-        output: Tensor = self.output(heads.flatten(1).unflatten(1, (STREAMS, -1)))
-        return output
+        return self.output(heads.flatten(1).unflatten(1, (STREAMS, -1)))
 
 
 class DuoTransformerEncoder(Encoder):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from graphattn._homogeneous import JointNodes
 from graphattn._scales import Scale, allocate_heads
 from graphattn._schema import TOKEN
 from graphattn._validation import require_choice, require_multiple, require_range
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation, RelativePositions, Window
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import dropout
@@ -27,10 +28,6 @@ from graphattn.layers._norm import LayerNorm
 from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models._encoders.relation_heads import head_relation, parse_heads, parse_relation_heads
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
-
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "classification": {},
@@ -186,8 +183,7 @@ class MSTransLayer(nn.Module):
         added = F.relu(self.attention(edges, tokens, weights=weights), inplace=True)
         added = dropout(added, self.dropout, self.training)
         in_place = not torch.is_grad_enabled() and added.dtype == tokens.dtype  # saves memory
-        output: Tensor = self.norm(added.add_(tokens) if in_place else tokens + added)
-        return output
+        return self.norm(added.add_(tokens) if in_place else tokens + added)
 
 
 class NodeStates:
@@ -200,7 +196,7 @@ class NodeStates:
         self._parts = {relation.name: [part.canonical for part in relation.parts()] for relation in relations}
         kinds = dict.fromkeys([TOKEN, *(part[2] for parts in self._parts.values() for part in parts)])
         self._tokens, self._nodes = tokens, JointNodes(graph, list(kinds), tokens.device)
-        self.edges = {name: self._nodes.edges(parts).edges for name, parts in self._parts.items()}
+        self.edges = {name: self._nodes.edges(parts) for name, parts in self._parts.items()}
         """Relation -> its edges between all nodes."""
 
     def initial_states(self) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -13,6 +13,7 @@ from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS
 from graphattn._edges import Edges, edges_of
 from graphattn._schema import TOKEN
 from graphattn._validation import require_multiple, require_range
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation, RelativePositions, parse_relation
 from graphattn.builders.relations._relative_positions import find_inner_distances
 from graphattn.exceptions import ConfigError
@@ -30,9 +31,6 @@ from graphattn.models._encoders.base import (
 from graphattn.models._encoders.relation_heads import parse_heads
 from graphattn.models._encoders.transformer import TransformerLayer
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 @dataclass
@@ -192,7 +190,6 @@ def make_attention(options: MTSAOptions, dropout: float) -> TensorizedAttention:
 
 
 def make_layer(options: MTSAOptions) -> nn.Module:
-    """A layer of the block that the options name."""
     if options.block == "plain":
         return MTSALayer(options)
     # as in a Transformer, dropout is on what the two parts return
@@ -233,5 +230,4 @@ class MTSAEncoder(Encoder):
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
         if self.options.block == "transformer":
             tokens = tokens + position_vectors(graph, self.options.hidden, tokens)
-        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
-        return output
+        return self.norm(run_layers(self.layers, edges, tokens, weights))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 from typing_extensions import override
@@ -12,6 +12,7 @@ from typing_extensions import override
 from graphattn._aggregation import aggregate, mean_coefficients
 from graphattn._edges import edges_of
 from graphattn._schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, WORD
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Dependency, Relation
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._graph_convolution import GraphConvolution
@@ -26,9 +27,6 @@ from graphattn.models._encoders.base import (
 )
 from graphattn.models._encoders.transformer import make_blocks
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from graphattn._backends.torch import sum_by_weights
 from graphattn._edges import Edges, edges_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import ALL
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import dropout, make_dropouts
@@ -29,9 +29,6 @@ from graphattn.models._encoders.base import (
     run_layers,
 )
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 @dataclass
@@ -110,8 +107,7 @@ class MUSELayer(nn.Module):
         normed = self.norm(tokens)
         mixed = self.output(self._mix(edges, normed, weights))
         inner = self.narrow(self.ffn_dropout(F.relu(self.widen(normed), inplace=True)))
-        output: Tensor = tokens + self.dropout(mixed) + self.dropout(inner)
-        return output
+        return tokens + self.dropout(mixed) + self.dropout(inner)
 
     def _mix(self, edges: Mapping[str, Edges], normed: Tensor, weights: LayerWeights | None) -> Tensor:
         """(N, hidden) attention and, with convolutions, their weighted sum beside it, all of the same values."""
@@ -168,5 +164,4 @@ class MUSEEncoder(Encoder):
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens)
-        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
-        return output
+        return self.norm(run_layers(self.layers, edges, tokens, weights))

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 from typing_extensions import override
 
 from graphattn._edges import edges_of
 from graphattn._schema import ALL, GROUP
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Relation, WordGroup
 from graphattn.layers._norm import LayerNorm
 from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, append_layer, position_vectors
 from graphattn.models._encoders.transformer import make_blocks
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 @dataclass
@@ -66,5 +63,4 @@ class TNTEncoder(Encoder):
             if layer_weights is not None:
                 layer_weights[GROUP] = layer_weights.pop(ALL)
             tokens = outer(edges, tokens + parts, layer_weights)
-        output: Tensor = self.norm(tokens)
-        return output
+        return self.norm(tokens)

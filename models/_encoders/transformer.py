@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from graphattn._edges import Edges, edges_of
 from graphattn._schema import ALL
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Complete, Relation
 from graphattn.layers._dropout import make_dropouts
 from graphattn.layers._linear import Linear
@@ -28,13 +29,8 @@ from graphattn.models._encoders.base import (
 )
 from graphattn.options import option
 
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
-
 
 class LayerOptions(Protocol):
-    """Options of an encoder that its layers read."""
-
     hidden: int
     ffn: int
     dropout: float
@@ -132,5 +128,4 @@ class TransformerEncoder(Encoder):
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [ALL], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens)
-        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
-        return output
+        return self.norm(run_layers(self.layers, edges, tokens, weights))

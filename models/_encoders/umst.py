@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from graphattn._devices import to_device
 from graphattn._edges import Edges, features_of, lengths_of
 from graphattn._schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn._validation import require_choice
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import (
     Complete,
     Dependency,
@@ -35,9 +36,6 @@ from graphattn.layers._rectified import FUSIONS, RectifiedAttention
 from graphattn.layers._upsampling import METHODS, Upsampling
 from graphattn.models._encoders.base import BlockOptions, Encoder, LayerWeights, append_layer, position_vectors
 from graphattn.options import option
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 Mixer = GraphConvolution | GraphAttention | NeighbourMean
 
@@ -221,8 +219,7 @@ class UMSTLayer(nn.Module):
         _store_weights(weights, [ALL, ALL_WORDS], attention_weights)
         tokens = tokens + self.dropout(attended)
         wide = Derived.of(tokens).normalize(self.ffn_norm).project(self.widen)
-        output: Tensor = tokens + self.dropout(self.narrow(self.ffn_dropout(F.relu(wide, inplace=True))))
-        return output
+        return tokens + self.dropout(self.narrow(self.ffn_dropout(F.relu(wide, inplace=True))))
 
     def _mix(
         self, nodes: Tensor, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
@@ -232,8 +229,7 @@ class UMSTLayer(nn.Module):
         norm = cast(LayerNorm, self.mix_norms[relation])
         added: Tensor = mixers[relation](edges, Derived.of(nodes).normalize(norm), mixer_weights)
         _store_weights(weights, [relation], mixer_weights)
-        output: Tensor = nodes + self.dropout(added)
-        return output
+        return nodes + self.dropout(added)
 
 
 def _store_weights(weights: LayerWeights | None, names: list[str], collected: list[Tensor] | None) -> None:
@@ -289,8 +285,7 @@ class UMSTEncoder(Encoder):
         for layer, numbers in zip(self.layers, self._mixers, strict=True):
             mixers = {name: self.mixers[number] for name, number in numbers.items()}
             tokens = layer(text, tokens, mixers, append_layer(weights))
-        output: Tensor = self.norm(tokens)
-        return output
+        return self.norm(tokens)
 
 
 def word_classes(graph: TextBatch) -> Tensor:

@@ -92,7 +92,7 @@ def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Ite
         return X if is_list_of_others else map(_unpack_row, X, itertools.count(), itertools.repeat(features))
     table = np.asarray(X, object)
     if table.shape[1:] == (1,):
-        return table[:, 0].tolist()  # type: ignore[no-any-return]
+        return table[:, 0].tolist()
     if table.shape[1:] != (columns,):
         raise DataError(
             f"the inputs are a {type(X).__name__} of the shape {table.shape}",

@@ -22,6 +22,7 @@ from graphattn.models._estimators.parsing import check_scheme, count_relations, 
 from graphattn.models._estimators.word_checks import expect_unknown_words, warn_about_words
 from graphattn.models._lexicon import FeatureValues, Gazetteer, Lexicon
 from graphattn.models._options import INPUTS, InputOptions
+from graphattn.models._prediction import warn_of_truncation
 from graphattn.models._spelling import FEATURES
 from graphattn.models._token_embedding import TokenEmbedding, part_widths
 from graphattn.options import ParsingOptions
@@ -206,7 +207,7 @@ class TextInputs:
         data_set = "" if where == "data" else where
         corpus, cut, tokens = corpus.truncate(*self.length_limits)
         if cut:
-            warn_caller(self.describe_truncation(cut, tokens, data_set))
+            warn_of_truncation(self.describe_truncation(cut, tokens, data_set))
         self.check_lengths(corpus, numbers, data_set)
         if not labelled and not self._warned_of_words:
             cut_words, expected = self.cut_words, self.unknown_words

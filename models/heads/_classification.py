@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +13,10 @@ from typing_extensions import override
 from graphattn._edges import lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
+from graphattn.builders._batch import TextBatch
 from graphattn.layers._dropout import Dropout
 from graphattn.models._options import HeadOptions
 from graphattn.models.heads._pooling import Source2TokenPooling, count_pooled_features, pool
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 class Head(nn.Module):

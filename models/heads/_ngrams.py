@@ -83,8 +83,7 @@ class NgramBranch(LinearBranch):
 
     def single_tokens(self) -> list[int]:
         """Ids of the known tokens; their columns are the first of the first block."""
-        ids: list[int] = self.keys[self.keys < 1 << _SHIFT].tolist()
-        return ids
+        return self.keys[self.keys < 1 << _SHIFT].tolist()
 
     def design_entries(self, layouts: Sequence[Layout]) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         """Items, and their :meth:`entries`, of one part of a corpus after the other."""

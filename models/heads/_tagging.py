@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
@@ -12,6 +10,7 @@ from graphattn._devices import to_device
 from graphattn._edges import features_of, lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
+from graphattn.builders._batch import TextBatch
 from graphattn.builders._graph_builder import CLS_ID
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Linear
@@ -20,9 +19,6 @@ from graphattn.models._padding import pad, padding_groups, prefix_mask, unpad
 from graphattn.models.heads._classification import Head, sum_cross_entropy
 from graphattn.models.heads._crf import LinearChainCRF
 from graphattn.models.heads._pooling import pool
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 class TaggingHead(Head):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -21,7 +20,7 @@ from graphattn._schema import TOKEN, WORD
 from graphattn.builders import BudgetBatches
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._files import resolve_path
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._estimators.inputs import as_collection
 from graphattn.models._inspectable import Inspectable
@@ -92,7 +91,7 @@ def summarise(
             _add_chunk(summary, estimator, chunk, chunk_targets)
             summary.texts += len(chunk)
     if counts[0]:
-        warnings.warn(estimator.describe_truncation(counts[0], counts[1]), stacklevel=2)
+        warn_caller(estimator.describe_truncation(counts[0], counts[1]))
     if references is not None and next(references, None) is not None:
         raise DataError(f"there are more targets than {summary.texts} sources")
     if not summary.texts:

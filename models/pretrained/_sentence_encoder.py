@@ -22,13 +22,13 @@ from graphattn._schema import TOKEN
 from graphattn._validation import require_range
 from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.builders._word_boundaries import Source
-from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning, warn_caller
+from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._estimators.inputs import CHUNK, as_collection, single_column
 from graphattn.models._inspectable import EncodedInputs, Inspectable, check_input
 from graphattn.models._options import InputOptions, resolve_precision
-from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget
+from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget, warn_of_truncation
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.heads._pooling import pool
 from graphattn.models.pretrained._checkpoint import (
@@ -296,7 +296,7 @@ class SentenceEncoder(Inspectable, Parameters):
         excess = layout.lengths[layout.lengths > limit] - limit
         if len(excess):
             layout = layout.truncate(limit)
-            warn_caller(self.describe_truncation(len(excess), int(excess.sum())))
+            warn_of_truncation(self.describe_truncation(len(excess), int(excess.sum())))
         return Corpus(self.builder_, [layout]), column
 
     @override

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +16,15 @@ from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
 from graphattn.builders._files import folder_lock, read_sealed, resolve_path, write_sealed
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, RunFolderError, TrainingError, verbatim
+from graphattn.exceptions import (
+    ConfigError,
+    DataError,
+    GraphAttnWarning,
+    RunFolderError,
+    TrainingError,
+    verbatim,
+    warn_caller,
+)
 from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import CHECKPOINT
 from graphattn.models._saving import RUN_SETTINGS as SETTINGS
@@ -82,7 +89,7 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
         _check_settings(folder, settings)
         if read_sealed(checkpoint) is None:
             message = f"{verbatim(checkpoint)} is damaged, so the training starts again"
-            warnings.warn(GraphAttnWarning(message), stacklevel=2)
+            warn_caller(GraphAttnWarning(message))
             checkpoint.unlink(missing_ok=True)
     if not checkpoint.exists():
         (folder / HISTORY).unlink(missing_ok=True)

@@ -76,7 +76,6 @@ class ScoredTexts:
         return cls(np.asarray(scores, np.float64), np.asarray(targets), np.asarray(weights, np.float64))
 
     def select(self, numbers: Numbers) -> ScoredTexts:
-        """The texts with these numbers."""
         return ScoredTexts(self.scores[numbers], self.targets[numbers], self.weights[numbers])
 
     def judge(self, positive: int | None) -> tuple[Floats, npt.NDArray[Any]]:
@@ -162,8 +161,7 @@ def _count(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats) -> Floats:
 
     def sum_above(values: Floats) -> Floats:
         sums = np.bincount(bins.ravel(), values.ravel(), size * classes).reshape(classes, size)
-        reached: Floats = sums[:, ::-1].cumsum(1)[:, ::-1]
-        return reached
+        return sums[:, ::-1].cumsum(1)[:, ::-1]
 
     of_all = sum_above(np.broadcast_to(weights[:, None], log_odds.shape))
     of_gold = sum_above(weights[:, None] * gold)

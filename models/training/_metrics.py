@@ -89,8 +89,7 @@ def _rank_with_weights(values: npt.NDArray[np.float64], weights: ExampleWeights)
     """Ranks up to a constant, as if each value occurred as often as its weight says; ties have their mean rank."""
     _, index = np.unique(values, return_inverse=True)
     totals = np.bincount(index, weights)
-    ranks: npt.NDArray[np.float64] = (np.cumsum(totals) - totals / 2)[index]
-    return ranks
+    return (np.cumsum(totals) - totals / 2)[index]
 
 
 def tagging_metrics(

@@ -35,16 +35,11 @@ def test_joint_edges_contain_all_relations(relation, backwards):
     nodes = JointNodes(graph, kinds)
     joint = nodes.edges(parts)
     pairs = joint_pairs(graph, kinds, parts)
-    assert (
-        joint.edges.num_destinations == joint.edges.num_sources == nodes.num_nodes == sum(map(graph.num_nodes, kinds))
-    )
-    slots = list(zip(joint.edges.destinations.tolist(), joint.edges.sources.tolist(), strict=True))
+    assert joint.num_destinations == joint.num_sources == nodes.num_nodes == sum(map(graph.num_nodes, kinds))
+    slots = list(zip(joint.destinations.tolist(), joint.sources.tolist(), strict=True))
     assert slots == sorted(pairs)
-    ids = torch.arange(len(slots)) if joint.edges.edge_ids is None else joint.edges.edge_ids
+    ids = torch.arange(len(slots)) if joint.edge_ids is None else joint.edge_ids
     assert [pairs[index] for index in ids.tolist()] == slots
-    halves = joint.split(torch.arange(len(pairs)))
-    assert torch.cat(list(halves.values())).tolist() == list(range(len(pairs)))
-    assert {part: len(own) for part, own in halves.items()} == {part: Edges.of(graph, part).num_edges for part in parts}
 
 
 def test_edge_ids_of_a_graph_in_another_order():
@@ -53,20 +48,21 @@ def test_edge_ids_of_a_graph_in_another_order():
     edges = {("b", "r", "a"): from_b, ("a", "r", "a"): from_a}
     graph = TextBatch({"a": torch.tensor([2]), "b": torch.tensor([3])}, edges)
     joint = JointNodes(graph, ["a", "b"]).edges(list(edges))
-    slots = list(zip(joint.edges.destinations.tolist(), joint.edges.sources.tolist(), strict=True))
+    slots = list(zip(joint.destinations.tolist(), joint.sources.tolist(), strict=True))
     assert slots == [(0, 0), (0, 3), (1, 1), (1, 4), (1, 2)]  # by edge id within each relation
-    assert joint.edges.edge_ids.tolist() == [4, 2, 3, 0, 1]
+    assert joint.edge_ids.tolist() == [4, 2, 3, 0, 1]
 
 
-def test_split_weights_by_relation():
+def test_weights_by_edge_id_follow_the_relations():
     graph = TextGraphBuilder([Star()]).text_batch(TEXTS)
     nodes = JointNodes(graph, ["token", "relay"])
     parts = [part.canonical for part in Star().parts()]
     joint = nodes.edges(parts)
     query, key, value = torch.randn(3, nodes.num_nodes, 2, 5, dtype=torch.float64).unbind()
-    out, weights = attend(joint.edges, query, key, value, return_weights=True)
+    out, weights = attend(joint, query, key, value, return_weights=True)
     summed = torch.zeros_like(out)
-    for part, own in joint.split(weights).items():
+    counts = [Edges.of(graph, part).num_edges for part in parts]
+    for part, own in zip(parts, weights.split(counts), strict=True):
         sources, targets = (ends.long() for ends in Edges.of(graph, part).ends_by_id())
         first_source, first_target = nodes.offsets[part[0]], nodes.offsets[part[2]]
         summed.index_add_(0, first_target + targets, own.unsqueeze(-1) * value[first_source + sources])

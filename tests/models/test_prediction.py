@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.exceptions import DeviceMemoryError, DivergenceError
+from graphattn.exceptions import DeviceMemoryError, DivergenceError, TruncationWarning
 from graphattn.models import _prediction as prediction
 from graphattn.models._encoders import ENCODERS
 
@@ -172,3 +172,12 @@ def test_a_text_that_does_not_fit_is_named(fitted):
         "the GPU's memory is too small for a text of 4 tokens (the last tensor: 20.00 MiB). "
         "Truncate it (--max_tokens_per_text), or give --precision=bf16 or --device=cpu"
     )
+
+
+def test_truncation_is_counted_in_its_own_thread_alone():
+    warning = TruncationWarning(2, 512, 30)
+    with prediction.count_truncation() as counts, ThreadPoolExecutor(1) as other:
+        prediction.warn_of_truncation(warning)
+        with pytest.warns(TruncationWarning):
+            other.submit(prediction.warn_of_truncation, warning).result()
+    assert counts == [2, 30]

@@ -22,7 +22,7 @@ def attend_heads_compiled(
     """Outputs (N, H, D) of rows (N, P, D); the edges were planned when they were copied to the GPU."""
     plans: list[Any] = [relation.plans["triton"] for relation in edges]
     is_compact = rows.shape[1] != 3 * sum(heads)
-    out: Tensor = torch.ops.graphattn.attend_heads(
+    return torch.ops.graphattn.attend_heads(
         rows.contiguous(),
         [plan.array for plan in plans],
         [plan.by_source for plan in plans],
@@ -32,7 +32,6 @@ def attend_heads_compiled(
         scale,
         dropout,
     )[0]
-    return out
 
 
 @torch.library.custom_op("graphattn::attend_heads", mutates_args=())

@@ -146,8 +146,7 @@ def plan_layer(edges: Sequence[Edges], heads: Sequence[int], *, compact: bool, c
         with torch.inference_mode(False):
             cached = [weakref.ref(each) for each in edges], _plan_layer(edges, heads, compact, copies)
         edges[0].plans[key] = cached
-    layer: Layer | None = cached[1]
-    return layer
+    return cached[1]
 
 
 def _plan_layer(edges: Sequence[Edges], heads: Sequence[int], compact: bool, copies: bool) -> Layer | None:

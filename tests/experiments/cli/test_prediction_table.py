@@ -1,6 +1,7 @@
 """Tables of predictions: all columns of the input come back, in every format, next to the label and its confidence."""
 
 import csv
+import io
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from graphattn import load
 from graphattn.builders.store import Store
+from graphattn.experiments._cli.arrow_tables import read_arrow, serialize_arrow, write_parquet
 from graphattn.models import TextClassifier, TextRegressor, TrainingOptions, Translator
 
 MODELS = Path(__file__).parents[2] / "data" / "models"
@@ -269,3 +271,11 @@ def test_translators_read_other_encodings(graphattn, tmp_path):
     (tmp_path / "source.jsonl").write_text('{"tokens": ["café"]}\n')
     assert graphattn("build", tmp_path / "source.jsonl", "--out", tmp_path / "store").code == 0
     assert Translator().read([tmp_path / "store", tmp_path / "de"], encoding="utf-16")[1] == ["Kaffee ß"]
+
+
+def test_a_parquet_column_without_values_is_one_of_texts():
+    tables = [serialize_arrow({"label": [None], "labels": [[]], "score": [0.5]})] * 2
+    file = io.BytesIO()
+    assert write_parquet(file, lambda: read_arrow(tables)) == 2
+    types = {field.name: field.type for field in pa.parquet.read_schema(file)}
+    assert types == {"label": pa.string(), "labels": pa.list_(pa.string()), "score": pa.float64()}

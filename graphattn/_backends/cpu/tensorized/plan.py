@@ -52,8 +52,7 @@ class SentenceChunk:
             rows = rows[self.first : self.first + self.size * self.length]
         else:
             rows = rows.index_select(0, self.tokens)
-        gathered: Tensor = rows.unflatten(0, (self.size, self.length))
-        return gathered
+        return rows.unflatten(0, (self.size, self.length))
 
     def buffer(self, target: Tensor) -> Tensor:
         """(B, T, D) to fill before :meth:`scatter`; a view of ``target`` (N, D) where tokens are consecutive."""
