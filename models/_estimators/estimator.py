@@ -752,15 +752,15 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         scores = np.empty((len(labels), len(self.task_.class_names)))
         of_tuning = {f"pretrained__{name}": value for name, value in Tuning.of(self.pretrained_).items()}
         for rest, held in split_folds(len(labels), self.task_.stratify(labels)):
-            scores[held] = self._score_fold(examples, rest, held, tune_threshold=None, **of_tuning)
+            scores[held] = self._score_fold(examples, rest, held, **of_tuning)
         return ScoredTexts.of(scores, self.task_.make_targets(labels, "training set"), examples.weights)
 
     def _score_fold(self, examples: Examples, rest: Numbers, held: Numbers, **params: Any) -> npt.NDArray[np.floating]:
         """(held, C) scores of texts by a copy of this estimator with other parameters, trained on the rest."""
         from sklearn.base import clone
 
-        params = {"training__run_dir": None, "training__progress": False, **params}
-        fold = clone(self).set_params(**params)
+        alone = {"tune_threshold": None, "training__run_dir": None, "training__progress": False}
+        fold = clone(self).set_params(**alone, **params)
         if round(fold.training.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
             fold.set_params(training__metric=None)
         with warnings.catch_warnings(), fold._rollback_on_failure():

@@ -62,10 +62,10 @@ def choose_tuning(
     log: Callable[[str], None],
     tunings: Sequence[Tuning] = TUNINGS,
 ) -> tuple[Tuning, dict[str, float], npt.NDArray[np.floating], Numbers]:
-    """Choose the first of some ways of training than which no other is better by a standard error.
+    """Choose the first of some ways of training than which no other is better by two standard errors.
 
     ``targets`` are (S,) class ids or (S, C) zeros and ones; ``score`` trains on the first numbers of a fold and returns
-    (len, C) scores of the others. One that is clearly worse is not trained in further folds.
+    (len, C) scores of the others. Others that are worse by a standard error are not trained in further folds.
 
     Returns
     -------
@@ -74,19 +74,26 @@ def choose_tuning(
     remaining, numbers = list(tunings), np.empty(0, np.int64)
     scores: dict[str, list[npt.NDArray[np.floating]]] = {tuning.name: [] for tuning in tunings}
     right: dict[str, npt.NDArray[np.float64]] = {}
-    for rest, held in folds:
+    log("few labels, so cross-validation chooses how to train")
+    for number, (rest, held) in enumerate(folds, 1):
         numbers = np.concatenate([numbers, held])
         for tuning in remaining:
             scores[tuning.name].append(score(tuning, rest, held))
             right[tuning.name] = _are_right(np.concatenate(scores[tuning.name]), targets[numbers])
+        shown = ", ".join(f"{tuning.name} {100 * right[tuning.name].mean():.1f}" for tuning in remaining)
+        log(f"fold {number}/{len(folds)}: {shown} % right so far")
         best = max(remaining, key=lambda tuning: right[tuning.name].mean())
-        remaining = [each for each in remaining if not _is_better(right[best.name], right[each.name])]
-        if len(numbers) >= _ENOUGH:
+        remaining = [
+            tuning
+            for tuning in remaining
+            if not _is_better(right[best.name], right[tuning.name], errors=2 if tuning is remaining[0] else 1)
+        ]
+        if len(numbers) >= _ENOUGH or len(remaining) == 1:
             break
+    chosen = remaining[0].name
+    log(f"chosen: {chosen}")
     shares = {name: 100 * float(values.mean()) for name, values in right.items()}
-    shown = ", ".join(f"{name} {share:.1f}" for name, share in shares.items())
-    log(f"few labels, so cross-validation chooses among (% right): {shown}; {remaining[0].name} it is")
-    return remaining[0], shares, np.concatenate(scores[remaining[0].name]), numbers
+    return remaining[0], shares, np.concatenate(scores[chosen]), numbers
 
 
 def _are_right(scores: npt.NDArray[np.floating], targets: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
@@ -99,7 +106,7 @@ def _are_right(scores: npt.NDArray[np.floating], targets: npt.NDArray[np.integer
     return shares
 
 
-def _is_better(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> bool:
-    """Whether the mean is larger by more than a standard error of the difference."""
-    difference = first - second[: len(first)]
-    return bool(difference.mean() > difference.std(ddof=1) / np.sqrt(len(difference)))
+def _is_better(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], *, errors: float) -> bool:
+    """Whether the mean is larger by more than some standard errors of the difference."""
+    difference = first - second
+    return bool(difference.mean() > errors * difference.std(ddof=1) / np.sqrt(len(difference)))
