@@ -279,6 +279,6 @@ def warn_caller(warning: Warning | str) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
-_OUR_FRAMES = ("graphattn", "contextlib", "functools")
-"""Packages whose frames may lie between a warning and the user: ours, and those that call our context managers and
-cached properties."""
+_OUR_FRAMES = ("graphattn", "contextlib", "functools", "torch", "lightning")
+"""Packages whose frames may lie between a warning and the user: ours, and those that call our context managers, cached
+properties, decorated functions, modules and callbacks."""

@@ -74,12 +74,12 @@ def parse_feature_columns(feature_columns: Sequence[str]) -> dict[str, str]:
     >>> parse_feature_columns(["upos", "shape=3"])
     {'upos': 'upos', 'shape': '3'}
     """
-    of_list = () if isinstance(feature_columns, str) else feature_columns
-    columns = {name: column or name for name, _, column in (text.partition("=") for text in of_list)}
-    if len(columns) < len(feature_columns) or "" in columns:
+    texts = [text for text in feature_columns if isinstance(text, str)]  # a number is a likely mistake
+    columns = {name: column or name for name, _, column in (text.partition("=") for text in texts)}
+    if isinstance(feature_columns, str) or len(columns) < len(feature_columns) or "" in columns:
         raise ConfigError(
-            f"{{feature_columns}} is {verbatim(repr(feature_columns))}. Give a list of columns, each once; pos=1 "
-            "names column 1",
+            f"{{feature_columns}} is {verbatim(repr(feature_columns))}. Give a list of strings, each column once; "
+            "pos=1 names column 1",
             options=("feature_columns",),
         )
     return columns

@@ -204,7 +204,7 @@ class _ColumnReader:
                 raise DataError(f"the {role} is empty", hint="Fill it in.")
 
     def _check_columns(self, width: int) -> None:
-        """Reject columns that a line of this width does not have, and tags as features."""
+        """Reject columns that a line of this width does not have, and tags or words as features."""
         options = [(role, column, f"{role}_column") for role, column in self._columns.items()]
         options += [(f"feature {name!r}", column, "feature_columns") for name, column in self._features.items()]
         for role, column, option in options:
@@ -221,6 +221,12 @@ class _ColumnReader:
                     f"{{feature_columns}} has column {column}, that of the tags. Leave it out, or set {{tag_column}} "
                     "to another one",
                     options=("feature_columns", "tag_column"),
+                )
+            if column % width == self._columns["token"] % width:  # -2 is another column in a file without tags
+                raise ConfigError(
+                    f"{{feature_columns}} has column {column}, that of the words. Set it to another one, counted from "
+                    "0",
+                    options=("feature_columns",),
                 )
 
     def make_sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:

@@ -293,10 +293,13 @@ def _inspect_corpus(
 
 
 def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
+    from graphattn.experiments._serving.requests import require_texts
     from graphattn.experiments.page._live_models import count_texts, live_model
     from graphattn.experiments.page._server import serve
 
     texts = count_texts([estimator for _, estimator in models])
+    for path, estimator in models:
+        require_texts(path.absolute().name, estimator)
     live = [live_model(path, estimator) for path, estimator in models]
     for live_page in live:
         live_page.explain(["a"] * texts)  # report a model without attention now

@@ -45,14 +45,16 @@ def serve(
     for package in ("fastapi", "uvicorn"):
         import_optional(package, "graphattn serve needs", "serve")
     from graphattn.experiments._serving.connections import run_server
-    from graphattn.experiments._serving.requests import Limits
+    from graphattn.experiments._serving.requests import Limits, require_texts
     from graphattn.experiments._serving.served_model import ServedModel
     from graphattn.experiments._serving.service import make_service
     from graphattn.models._prediction import MAX_TOKENS
 
     folder = find_directory(model)
     loaded = load_any_model(folder, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
-    served = ServedModel(model.name or folder.absolute().name, loaded)
+    name = model.name or folder.absolute().name
+    require_texts(name, loaded)
+    served = ServedModel(name, loaded)
     limits = Limits(characters=100_000, tokens=MAX_TOKENS, waiting=waiting, connections=2 * waiting + 100)
 
     def ready(address: str) -> None:

@@ -8,8 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from graphattn.exceptions import ConfigError, verbatim
+
 if TYPE_CHECKING:
     from fastapi import Request
+
+    from graphattn.models._inspectable import Inspectable
 
 Compute = Callable[[list[Any]], Sequence[Any]]
 """Computes the results of the requests of a batch, in order."""
@@ -40,6 +44,16 @@ class RequestError(Exception):
     def __init__(self, status: int, reason: str):
         super().__init__(reason)
         self.status = status
+
+
+def require_texts(name: str, model: Inspectable) -> None:
+    """Reject a model that reads more of words than requests have."""
+    features = model.task_.feature_names
+    if features:
+        raise ConfigError(
+            f"{verbatim(name)} reads the features {verbatim(', '.join(features))} of words, and a server gets texts "
+            "alone. graphattn predict reads files"
+        )
 
 
 async def receive_json(request: Request, limits: Limits, too_long: RequestError, *, texts: int = 1) -> bytes:

@@ -85,13 +85,15 @@ def summarise(
     summary = AttentionSummary()
     inputs = iter(progress(as_collection(X, estimator.task.texts_per_input, estimator.task_.feature_names)))
     references = None if targets is None else iter(as_collection(targets))
-    with count_truncation() as counts:
-        while chunk := list(islice(inputs, CHUNK)):
-            chunk_targets = None if references is None else list(islice(references, len(chunk)))
+    cut = tokens = 0
+    while chunk := list(islice(inputs, CHUNK)):
+        chunk_targets = None if references is None else list(islice(references, len(chunk)))
+        with count_truncation() as counts:  # not around inputs, which may be predictions of another model
             _add_chunk(summary, estimator, chunk, chunk_targets)
-            summary.texts += len(chunk)
-    if counts[0]:
-        warn_caller(estimator.describe_truncation(counts[0], counts[1]))
+        cut, tokens = cut + counts[0], tokens + counts[1]
+        summary.texts += len(chunk)
+    if cut:
+        warn_caller(estimator.describe_truncation(cut, tokens))
     if references is not None and next(references, None) is not None:
         raise DataError(f"there are more targets than {summary.texts} sources")
     if not summary.texts:

@@ -51,7 +51,7 @@ def test_columns_and_separators(corpus, lines, options, tokens, tags):
         (read_conll, {"tag_column": "+", "predicate_column": 3}, ("tag_column",)),
         *(
             (read_conll, {"feature_columns": columns}, ("feature_columns",))
-            for columns in (["pos"], ["1", "1"], "1", [""])
+            for columns in (["pos"], ["1", "1"], "1", [""], [1])
         ),
         *((read_word_tag, {"separator": separator}, ("separator",)) for separator in ("", " ", "\\", "/ /", "/\n")),
     ],
@@ -72,6 +72,9 @@ def test_further_columns_are_features(corpus, broken):
         with pytest.raises(GraphAttnError) as caught:
             list(read_conll(path, tag_column=-1, feature_columns=columns))
         assert caught.value.options == options
+    for columns in (["0"], ["pos=-2"]):  # without tags, -2 is no longer the column before them
+        with pytest.raises(ConfigError, match="that of the words"):
+            list(read_conll(corpus("c.conll", "Ada NNP"), tag_column=None, feature_columns=columns))
     empty = corpus("b.conll", "Ada\tNNP\tO", "sang\t\tO", "")
     broken(read_conll(empty, feature_columns=["pos=1"]), empty, 2)
 

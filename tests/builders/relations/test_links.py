@@ -59,6 +59,12 @@ def test_texts_may_lack_links(pairs, recwarn):
     )
 
 
+def test_the_warning_points_at_the_line_that_makes_the_batch(recwarn):
+    warn_of_missing_links.cache_clear()
+    TextGraphBuilder([Links()]).text_batch([["more"]])
+    assert [warning.filename for warning in recwarn.list] == [__file__]
+
+
 @pytest.mark.parametrize(
     "texts", [[], [Sentence([])], [Sentence(["a"], links=[]), Sentence(["b"])], [Sentence(["a"], links=[])]]
 )

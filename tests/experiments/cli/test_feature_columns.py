@@ -102,6 +102,13 @@ def test_a_text_without_columns(graphattn, model):
     assert graphattn("inspect", model, "a text").error == f"a text {NEEDED}"
 
 
+@pytest.mark.parametrize("words", ["serve", "inspect --serve"])
+def test_a_server_of_texts(graphattn, model, words):
+    command, *flags = words.split()
+    error = "model reads the features pos of words, and a server gets texts alone. graphattn predict reads files"
+    assert graphattn(command, model, *flags, "--port", 0).error == error
+
+
 def test_a_store_keeps_no_columns(graphattn, model, tmp_path):
     (tmp_path / "a.conll").write_text(TRAINING)
     assert graphattn("build", tmp_path / "a.conll", "--out", tmp_path / "store", "--relations", "window:3").code == 0
@@ -125,7 +132,11 @@ def test_a_store_keeps_no_columns(graphattn, model, tmp_path):
             "pos",
             "--feature-columns has 'pos'. Columns of CoNLL files have numbers, from 0; pos=1 names column",
         ),
-        ("a.conll", "1,1", "--feature-columns is ('1', '1'). Give a list of columns, each once; pos=1 names column 1"),
+        (
+            "a.conll",
+            "1,1",
+            "--feature-columns is ('1', '1'). Give a list of strings, each column once; pos=1 names column 1",
+        ),
         (
             "a.conllu",
             "upos",

@@ -288,6 +288,12 @@ def test_pictures_are_saved_from_the_view(open_notebook, tmp_path):
     assert [node.text for node in svg.findall(".//{*}text")][-4:] == ["dogs", "chase", "the", "cat"]
 
 
+def test_a_saved_svg_is_xml_whatever_the_tokens_are(show, make_result, tmp_path):
+    tab = show([make_result(["[CLS]", "a\x07", "\ufffe", "<b>&😀"])])
+    svg = ElementTree.parse(save(tab, "svg", tmp_path)).getroot()
+    assert [node.text for node in svg.findall(".//{*}text")][-4:] == ["[CLS]", "a\ufffd", "\ufffd", "<b>&😀"]
+
+
 def test_a_saved_png_is_the_svg_in_dots(show, make_result, tmp_path):
     parses = {"text": {"heads": [-1, 2, -1], "deprels": ["", "nsubj", "root"]}}
     tab = show([make_result(["[CLS]", "dogs", "sleep"], parses=parses)], at="layer=1&head=2&token=2")

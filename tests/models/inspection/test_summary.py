@@ -10,7 +10,7 @@ import pytest
 
 from graphattn._scales import Scale
 from graphattn.builders import Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, TruncationWarning
 from graphattn.models import (
     InputOptions,
     MultiStageOptions,
@@ -18,6 +18,7 @@ from graphattn.models import (
     TrainingOptions,
     UMSTOptions,
 )
+from graphattn.models._prediction import warn_of_truncation
 from graphattn.models.inspection import _summary as summary
 from graphattn.models.inspection import compare_summaries, summarise
 from graphattn.models.inspection._head_sums import HeadSums, shares_of_strongest
@@ -55,6 +56,18 @@ def test_layers_are_means_over_heads(classifier, sentences):
     expected = heads[(heads.layer == 1) & (heads.distance == 1)].mass.sum() / 5
     assert layers[(layers.layer == 1) & (layers.distance == 1)].mass.item() == pytest.approx(expected)
     assert layers.groupby("layer").mass.sum().tolist() == pytest.approx([1, 1])
+
+
+def test_texts_that_inputs_truncate_are_not_counted(classifier, sentences):
+    warning = TruncationWarning(1, 2, 3)
+
+    def generate():
+        warn_of_truncation(warning)
+        yield from sentences
+
+    with pytest.warns(TruncationWarning) as caught:
+        summarise(classifier, generate())
+    assert [each.message for each in caught] == [warning]
 
 
 def test_entropy(classifier, sentences):

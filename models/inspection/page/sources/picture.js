@@ -3,6 +3,7 @@
 const PICTURE_MARGIN = 16;
 const HEADING = 44; // pixels for the heading and the legend
 const MOST_PIXELS = 16384; // along a side of a canvas
+const NOT_IN_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // tokens may have control characters
 const SVG = "http://www.w3.org/2000/svg";
 
 /** The methods of a canvas' context that our drawings use, which add elements to an SVG element. */
@@ -147,7 +148,8 @@ async function savePicture(picture, name) {
 function svgBlob({ width, height, draw }) {
   const context = new SvgContext(width, height);
   draw(context);
-  return new Blob([new XMLSerializer().serializeToString(context.root)], { type: "image/svg+xml" });
+  const text = new XMLSerializer().serializeToString(context.root).replace(NOT_IN_XML, "\ufffd");
+  return new Blob([text], { type: "image/svg+xml" });
 }
 
 function pngBlob({ width, height, draw }) {
