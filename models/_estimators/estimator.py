@@ -781,11 +781,12 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
         rest_examples = examples.select(rest.tolist())
         params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}
-        if isinstance(self.class_weight, Mapping):
+        class_weight = self.task_.class_weight
+        if isinstance(class_weight, Mapping):
             names = self.task_.class_names
             targets = np.asarray(self.task_.make_targets(rest_examples.labels, "training set"))
             present = {names[number] for number in np.flatnonzero(mark_classes(targets, len(names)).any(0))}
-            params["class_weight"] = {name: value for name, value in self.class_weight.items() if name in present}
+            params["class_weight"] = {name: value for name, value in class_weight.items() if name in present}
         fold = clone(self).set_params(**params)
         if round(fold.training.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
             fold.set_params(training__metric=None)
