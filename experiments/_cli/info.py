@@ -156,7 +156,7 @@ def _decision_lines(estimator: Any) -> list[str]:
     """How a classifier was trained if that was chosen, and its temperature and thresholds where they were fitted."""
     task, lines = estimator.task_, []
     if "frozen" in estimator.mixture_:
-        shares = [f"{name} {share:.1f}" for name, share in estimator.mixture_.items()]
+        shares = [f"{name} {share:.1f}" for name, share in estimator.mixture_.items() if not name.startswith("dev_")]
         lines.append(f"chosen in training by cross-validation (% right): {join_names(shares)}")
     if getattr(task, "temperature", 1.0) != 1:
         lines.append(f"temperature of the scores: {task.temperature:.3g}")

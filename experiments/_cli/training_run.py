@@ -238,8 +238,15 @@ def format_plan(plan: TrainingPlan) -> str:
     """Write the options of a run as YAML for ``--config``."""
     from graphattn.experiments._cli.config import config_text
     from graphattn.experiments._cli.training_plan import RUN_DIR
+    from graphattn.models._estimators.tuning import UNDECIDED
 
-    kept = {name: value for name, value in plan.values.items() if name != "run_dir" or value != RUN_DIR}
+    is_chosen = plan.task.task.has_contrastive and plan.values.get("pretrained")
+    undecided = UNDECIDED - plan.set_names if is_chosen else frozenset()
+    kept = {
+        name: value
+        for name, value in plan.values.items()
+        if name not in undecided and (name != "run_dir" or value != RUN_DIR)
+    }
     return config_text(
         kept, f"GraphAttn {__version__}: graphattn train {plan.task.task.name} TRAIN --config {CONFIG_FILE}"
     )

@@ -79,24 +79,24 @@ class DataSet:
             splits |= {"test": test} if on_test else {}
         elif on_test:
             splits["test"] = self.load("test", folder)
-        if self.each is not None:
-            return self._draw_few(splits, seed)
-        if self.size is not None:
+        if self.each is None and self.size is not None:
             splits["train"] = random.Random(0).sample(splits["train"], min(self.size, len(splits["train"])))
         if fold is not None:
             splits["train"], splits["held_out"] = split_tuning_fold(splits["train"], fold)
-        return splits
+        return splits if self.each is None else self._draw_few(splits, seed)
 
     def _draw_few(self, splits: Mapping[str, Any], seed: int) -> dict[str, Any]:
-        """``each`` training examples of every class, and at most :data:`MOST_TESTED` test examples."""
+        """``each`` training examples of every class, and at most :data:`MOST_TESTED` to test on."""
         rng, by_label = random.Random(seed), dict[Any, list[Any]]()
         for item in splits["train"]:
             by_label.setdefault(item.label, []).append(item)
         rows = [by_label[label] for label in sorted(by_label)]
         train = [item for row in rows for item in rng.sample(row, min(self.each or 0, len(row)))]
-        test = splits.get("test", [])
-        few = {"train": train, "test": random.Random(0).sample(test, min(MOST_TESTED, len(test)))}
-        return few if "test" in splits else {"train": train}
+        measured = {name: splits[name] for name in self.list_measured_splits(splits)}
+        tested = {
+            name: random.Random(0).sample(items, min(MOST_TESTED, len(items))) for name, items in measured.items()
+        }
+        return {"train": train, **tested}
 
     def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
         """Inputs and labels to evaluate on."""

@@ -50,6 +50,8 @@ from graphattn.models._estimators.tuning import (
     Numbers,
     Tuning,
     choose_tuning,
+    has_enough_classes,
+    mark_classes,
 )
 from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
 from graphattn.models._inspectable import Inspectable
@@ -371,15 +373,20 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         """
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with _FITTING, self._rollback_on_failure():
-            self._prepare_options()
+            self._prepare_options(None if previous is None else previous._list_decided_options())
             examples = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
             validated = None
-            if previous is not None:
-                self._prepare_options({"pretrained": Tuning.of(previous.pretrained_)})
-            elif self._leaves_choice():
+            if previous is None and self._leaves_choice():
                 validated = self._choose_tuning(examples, dev, callbacks)
             self._fit_examples(examples, dev, previous, callbacks, validated)
         return self
+
+    def _list_decided_options(self) -> dict[str, dict[str, Any]]:
+        """Group -> options of the fitted model that its training set or the directory of the pretrained one decided."""
+        decided = {"pretrained": Tuning.of(self.pretrained_)}
+        if self.pretrained_.frozen and self.task.can_be_frozen:
+            decided["head"] = {"pooling": self.head_.pooling}
+        return decided
 
     def _leaves_choice(self) -> bool:
         """Whether this is a pretrained classifier, and no option says how to train it."""
@@ -396,11 +403,16 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             warnings.simplefilter("ignore", GraphAttnWarning)  # they are given in training
             self.task_.fit(examples, self._options)
         labels = examples.labels
-        folds = split_folds(len(labels), self.task_.stratify(labels), FOLDS)
-        if not folds or len(labels) >= FEW * len(self.task_.class_names):
+        if len(labels) >= FEW * len(self.task_.class_names):
             return None
-        whole = {} if dev is not None or "dev_fraction" in vars(self.training) else {"dev_fraction": 0.0}
+        self.task_.weigh_classes(labels, examples.weights)  # rejects weights of other classes
         targets = np.asarray(self.task_.make_targets(labels, "training set"))
+        folds = split_folds(len(labels), self.task_.stratify(labels), FOLDS)
+        folds = [(rest, held) for rest, held in folds if has_enough_classes(targets[rest])]
+        if not folds:
+            return None
+        needs_dev_set = dev is not None or self.training.metric is not None or "dev_fraction" in vars(self.training)
+        whole = {} if needs_dev_set else {"dev_fraction": 0.0}
 
         def score(tuning: Tuning, rest: Numbers, held: Numbers) -> npt.NDArray[np.floating]:
             groups = {"pretrained": tuning.options, "training": whole}
@@ -411,8 +423,10 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         choice, shares, scores, numbers = choose_tuning(targets, score, folds, self._make_log(callbacks), tunings)
         self._prepare_options({"pretrained": choice.options, "training": whole})
         self.mixture_ = shares
-        weights = None if examples.weights is None else examples.weights[numbers]
-        return ScoredTexts.of(scores, targets[numbers], weights)
+        # a text of a class that its model has not seen says nothing about the scores of others
+        known = ~(mark_classes(targets[numbers], scores.shape[1]) & (scores == _UNKNOWN_CLASS)).any(1)
+        weights = None if examples.weights is None else examples.weights[numbers][known]
+        return ScoredTexts.of(scores[known], targets[numbers][known], weights) if known.any() else None
 
     def _make_log(self, callbacks: Sequence[Callback]) -> Callable[[str], None]:
         """A function that prints lines to standard error if epochs are shown."""
@@ -627,6 +641,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         A linear branch is weighed on the dev set, which then has to stay unseen.
         """
         from graphattn.models.training._frozen import fit_frozen
+        from graphattn.models.training.callbacks import Tracker
 
         row, scores = fit_frozen(
             self.model_.eval(),
@@ -636,9 +651,13 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             refit=refit and not self.head_.linear_branch,
             were_trained_on=bool(self.pretrained_.contrastive),
             folder=None if self.training_.run_dir is None else Path(self.training_.run_dir),
+            about=repr((self._architecture(), self.model_.precision)),
             report=self._make_log(callbacks),
         )
         self.history_ = [row]
+        for callback in callbacks:
+            if isinstance(callback, Tracker):
+                callback.log_epoch(row)
         return scores
 
     def _make_measure(self, held_out: Examples) -> Any:
@@ -731,11 +750,12 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         if dev is not None:
             scores = np.array(predict_corpus(self.model_, dev, scores=True).scores) if scores is None else scores
             scored = ScoredTexts.of(scores, dev.targets, dev.weights)
+        is_validated = dev is None and validated is not None
         decided = self.task_.fit_decisions(
             self.model_,
             corpus,
             scored,
-            cross_validate=lambda: validated or self._cross_validate(examples),
+            cross_validate=None if is_validated else lambda: validated or self._cross_validate(examples),
             log=self._make_log(callbacks),
         )
         if decided is not None and held_out is not None:
@@ -759,14 +779,21 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         """(held, C) scores of texts by a copy of this estimator with other parameters, trained on the rest."""
         from sklearn.base import clone
 
-        alone = {"tune_threshold": None, "training__run_dir": None, "training__progress": False}
-        fold = clone(self).set_params(**alone, **params)
+        rest_examples = examples.select(rest.tolist())
+        params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}
+        class_weight = self.task_.class_weight
+        if isinstance(class_weight, Mapping):
+            names = self.task_.class_names
+            targets = np.asarray(self.task_.make_targets(rest_examples.labels, "training set"))
+            present = {names[number] for number in np.flatnonzero(mark_classes(targets, len(names)).any(0))}
+            params["class_weight"] = {name: value for name, value in class_weight.items() if name in present}
+        fold = clone(self).set_params(**params)
         if round(fold.training.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
             fold.set_params(training__metric=None)
         with warnings.catch_warnings(), fold._rollback_on_failure():
             warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
             fold._prepare_options()
-            fold._fit_examples(examples.select(rest.tolist()))
+            fold._fit_examples(rest_examples)
         details = fold._rerun(examples.select(held.tolist()).columns, scores=True)
         scores = np.full((len(held), len(self.task_.class_names)), _UNKNOWN_CLASS)
         scores[:, self.task_.match_classes(fold.task_)] = details.scores

@@ -22,6 +22,8 @@ OF_FINE_TUNING: Mapping[str, frozenset[str]] = {
     "head": frozenset({"head_hidden", "linear_branch"}),
 }
 """Group -> options that leave no choice once they are set."""
+UNDECIDED = frozenset({"dev_fraction", "join_pairs"}.union(*OF_FINE_TUNING.values()))
+"""Options of which the training set decides the values, unless they are set."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -96,6 +98,16 @@ def choose_tuning(
     return remaining[0], shares, np.concatenate(scores[chosen]), numbers
 
 
+def has_enough_classes(targets: npt.NDArray[Any]) -> bool:
+    """Whether a classifier can be trained on (S,) class ids, or on (S, C) zeros and ones."""
+    return bool(targets.any()) if targets.ndim == 2 else len(np.unique(targets)) > 1
+
+
+def mark_classes(targets: npt.NDArray[Any], classes: int) -> npt.NDArray[np.bool_]:
+    """(S, C) whether a text has a class."""
+    return targets > 0 if targets.ndim == 2 else targets[:, None] == np.arange(classes)
+
+
 def _are_right(scores: npt.NDArray[np.floating], targets: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     """(S,) ones and zeros; of several labels, the share of a text's predicted and true ones that are both."""
     if targets.ndim == 1:
@@ -108,5 +120,5 @@ def _are_right(scores: npt.NDArray[np.floating], targets: npt.NDArray[np.integer
 
 def _is_better(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], *, errors: float) -> bool:
     """Whether the mean is larger by more than some standard errors of the difference."""
-    difference = first - second
-    return bool(difference.mean() > errors * difference.std(ddof=1) / np.sqrt(len(difference)))
+    difference, count = first - second, len(first)
+    return count > 1 and bool(difference.mean() > errors * difference.std(ddof=1) / np.sqrt(count))

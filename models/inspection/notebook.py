@@ -53,9 +53,10 @@ def attention_bundle(attention: Attention, **options: Any) -> Any:
     """
     ipython = sys.modules.get("IPython")
     widget = _make_widget(attention) if ipython and hasattr(ipython.get_ipython(), "kernel") else None
-    if widget is None:
+    bundle = None if widget is None else widget._repr_mimebundle_(**options)
+    if bundle is None:
         return None
-    formats, metadata = widget._repr_mimebundle_(**options)
+    formats, metadata = bundle
     return {**formats, "text/plain": repr(attention)}, metadata
 
 

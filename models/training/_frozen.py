@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import time
 from collections.abc import Callable
@@ -45,21 +46,24 @@ def fit_frozen(
     refit: bool,
     were_trained_on: bool,
     folder: Path | None,
+    about: str,
     report: Report,
 ) -> tuple[dict[str, float], Floats | None]:
     """Fit the head's linear layer: logistic regression, or ridge regression for numbers.
 
     The strength of the regularization is chosen on the dev set, or by cross-validation, unless the vectors
-    ``were_trained_on`` the texts. ``refit`` adds the dev set afterwards. Vectors are cached in ``folder``. Returns a
-    row of the history, and (S, C) scores of the dev set before the refit.
+    ``were_trained_on`` the texts. ``refit`` adds the dev set afterwards. Vectors are cached in ``folder``; ``about``
+    are the options on which they depend. Returns a row of the history, and (S, C) scores of the dev set before the
+    refit.
     """
     head, start = model.head, time.monotonic()
     assert isinstance(head, ClassificationHead)
-    vectors = encode_items(model, corpus, folder, report)
+    vectors = encode_items(model, corpus, folder, about, report)
     fit = _Fit(head, vectors, corpus.targets, weights_of(corpus).astype(np.float64))
     held = None
     if dev is not None:
-        held = _Fit(head, encode_items(model, dev, folder, report), dev.targets, weights_of(dev).astype(np.float64))
+        vectors = encode_items(model, dev, folder, about, report)
+        held = _Fit(head, vectors, dev.targets, weights_of(dev).astype(np.float64))
     encoded = time.monotonic()
     strength = _CONTRASTIVE_STRENGTH if were_trained_on and held is None else fit.choose_strength(held)
     fit.set_head(strength)
@@ -137,17 +141,18 @@ class _Fit:
 
     def _loss(self, scores: Tensor) -> Tensor:
         targets, weights = torch.from_numpy(self.targets), torch.from_numpy(self.weights)
-        return self.head.cpu().loss(scores, targets, None, weights)  # type: ignore[arg-type]
+        return copy.deepcopy(self.head).cpu().loss(scores, targets, None, weights)  # type: ignore[arg-type]
 
 
-def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, report: Report) -> Floats:
+def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, about: str, report: Report) -> Floats:
     """(S, F) inputs of the head's linear layer, in the order of the corpus.
 
-    With a ``folder``, each chunk of them is cached in a file, whose name has a digest of the model and the corpus.
+    With a ``folder``, each chunk of them is cached in a file, whose name has a digest of the model, its options
+    ``about`` vectors, and the corpus.
     """
     head, parts, shown = model.head, list[Floats](), time.monotonic()
     assert isinstance(head, ClassificationHead)
-    name = "" if folder is None else _name_cache(model, corpus)
+    name = "" if folder is None else _name_cache(model, corpus, about)
     for start in range(0, len(corpus), _CHUNK):
         path = None if folder is None else folder / f"vectors-{name}-{start // _CHUNK}.npy"
         cached = None if path is None else read_sealed(path)
@@ -169,6 +174,6 @@ def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, report: 
     return np.concatenate(parts)
 
 
-def _name_cache(model: TextModel, corpus: Corpus) -> str:
+def _name_cache(model: TextModel, corpus: Corpus, about: str) -> str:
     tensors = [*model.embedding.state_dict().values(), *model.encoder.state_dict().values()]
-    return digest_of(*(tensor.cpu().numpy() for tensor in tensors), corpus.fingerprint())
+    return digest_of(*(tensor.cpu().numpy() for tensor in tensors), corpus.fingerprint(), about)

@@ -79,6 +79,12 @@ class Tracker(Callback):
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._step = trainer.global_step
 
+    def log_epoch(self, metrics: Mapping[str, float]) -> None:
+        """Log the metrics of the only epoch of a model that is trained without Lightning."""
+        self._step = 1
+        self.logger.log_metrics(plain_names(metrics), self._step)
+        self.logger.save()
+
     def log_report(self, report: Report, name: str = "test") -> None:
         """Log the metrics of an evaluation with the F1 of each class, and its table as a text.
 

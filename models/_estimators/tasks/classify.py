@@ -257,7 +257,7 @@ class Classification(LabelTask):
         corpus: Corpus,
         dev: ScoredTexts | None,
         *,
-        cross_validate: Callable[[], ScoredTexts],
+        cross_validate: Callable[[], ScoredTexts] | None,
         log: Callable[[str], None],
     ) -> list[Any] | None:
         from graphattn.models.training import _decisions as decisions
@@ -271,7 +271,8 @@ class Classification(LabelTask):
         counts = np.asarray(corpus.targets)
         positive = None if self.multilabel else int(np.bincount(counts, minlength=2).argmin())
         texts = dev
-        if self.tune_threshold and (dev is None or decisions.is_small(dev, positive)):
+        is_small = dev is None or decisions.is_small(dev, positive)
+        if self.tune_threshold and is_small and cross_validate is not None:
             log(f"thresholds: {decisions.FOLDS} models for cross-validation, since the dev set is small")
             texts = cross_validate()
         if texts is None:

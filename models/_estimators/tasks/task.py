@@ -179,12 +179,16 @@ class Task:
     @classmethod
     def check_options(cls, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
         """Check the rules between groups of options before training."""
-        if not options["pretrained"].frozen or not cls.can_be_frozen:
-            return
         pretrained, head = options["pretrained"], options["head"]
+        is_alone = encoder.name == NoEncoderOptions.name
+        if cls.has_contrastive and pretrained.contrastive and pretrained.tuned_layers == 0 and is_alone:
+            problem = "{contrastive} does not fit {tuned_layers=0}, which leaves nothing to train"
+            raise ConfigError(f"{problem}; leave one of them out", options=("contrastive", "tuned_layers"))
+        if not pretrained.frozen or not cls.can_be_frozen:
+            return
         for name, is_needed, fix in (
             ("pretrained", bool(pretrained.pretrained), "give the directory or name of a pretrained model"),
-            ("encoder", encoder.name == NoEncoderOptions.name, "nothing trains other layers; leave it out"),
+            ("encoder", is_alone, "nothing trains other layers; leave it out"),
             ("head_hidden", not head.head_hidden, "only a linear layer is fitted; leave it out"),
             ("pooling", head.pooling != "source2token", "nothing trains its weights; choose another"),
         ):
@@ -363,7 +367,7 @@ class Task:
         corpus: Corpus,
         dev: ScoredTexts | None,
         *,
-        cross_validate: Callable[[], ScoredTexts],
+        cross_validate: Callable[[], ScoredTexts] | None,
         log: Callable[[str], None],
     ) -> list[Any] | None:
         """Fit what turns scores into probabilities and labels, on a dev set or by cross-validation.
@@ -372,7 +376,7 @@ class Task:
         ----------
         model, corpus : the trained model, and the training set
         dev : scores of the dev set, if there is one
-        cross_validate : trains models on folds of the training set, and returns its scores
+        cross_validate : trains models on folds of the training set, and returns its scores; None if ``dev`` has these
         log : prints a line
 
         Returns

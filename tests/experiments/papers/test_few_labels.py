@@ -23,6 +23,9 @@ def test_each_class_has_as_many_examples(folder):
     assert first["test"] == second["test"]
     assert corpus.load_splits(0, folder) == first
     assert set(corpus.load_splits(0, folder, on_test=False)) == {"train"}
+    fold = corpus.load_splits(0, folder, fold=1)
+    assert set(fold) == {"train", "held_out"}
+    assert not {example.text for example in fold["train"]} & {example.text for example in fold["held_out"]}
 
 
 @pytest.mark.parametrize("name", ["sst2:two-each", "sst2:-each", "multi30k:8-each"])

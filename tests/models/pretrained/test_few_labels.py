@@ -1,5 +1,8 @@
 """Frozen pretrained models, the contrastive start, and the choice among them when there are few labels."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -8,13 +11,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from graphattn import PairClassifier, SequenceTagger, TextClassifier, TextRegressor, load
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.training_plan import TrainingPlan
+from graphattn.experiments._cli.training_run import format_plan
 from graphattn.models import HeadOptions, TrainingOptions
-from graphattn.models._estimators.tuning import TUNINGS, choose_tuning
+from graphattn.models._estimators.tuning import TUNINGS, choose_tuning, has_enough_classes
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.training._contrastive import contrastive_loss, draw_batches
 from graphattn.models.training._frozen import STRENGTHS
-from graphattn.models.training.callbacks import EpochLines
+from graphattn.models.training.callbacks import EpochLines, Tracker
 
 from .conftest import write_model
 
@@ -236,3 +240,79 @@ def test_vectors_in_the_run_folder_are_read_again(folder, tmp_path):
 def test_options_that_no_flag_sets_leave_the_choice(folder):
     made = TrainingPlan.of(TextClassifier, {"pretrained": str(folder), "seed": 1}).estimator(progress=False)
     assert set(made.fit(TEXTS[:8], LABELS[:8]).mixture_) == {tuning.name for tuning in TUNINGS}
+
+
+def test_settings_of_a_run_leave_the_same_choice(folder, tmp_path):
+    plan = TrainingPlan.of(TextClassifier, {"pretrained": str(folder), "patience": 3})
+    (tmp_path / "train.yaml").write_text(format_plan(plan))
+    again = TrainingPlan.of(TextClassifier, {}, tmp_path / "train.yaml").estimator()
+    assert again.training.patience == 3
+    assert vars(again.pretrained).keys().isdisjoint({"frozen", "contrastive", "tuning_rate", "join_pairs"})
+    assert vars(again.training).keys().isdisjoint({"epochs", "learning_rate", "dev_fraction"})
+    frozen = TrainingPlan.of(TextClassifier, {"pretrained": str(folder), "frozen": True})
+    assert "frozen: true" in format_plan(frozen)
+
+
+def test_folds_without_two_classes_are_left_out():
+    assert not has_enough_classes(np.array([1, 1]))
+    assert has_enough_classes(np.array([1, 0]))
+    assert not has_enough_classes(np.zeros((2, 3)))
+    assert has_enough_classes(np.eye(3))
+
+
+def test_a_class_with_one_example_and_a_weight(folder):
+    X, y = TEXTS[:7], ["a"] * 3 + ["b"] * 3 + ["c"]
+    few = make(TextClassifier, folder, arguments={"class_weight": {"a": 1, "b": 2, "c": 3}}).fit(X, y)
+    assert set(few.mixture_) == {tuning.name for tuning in TUNINGS}
+    assert few.temperature_ < 3  # the score of a class that is unknown in a fold does not count
+
+
+def test_a_metric_needs_a_dev_set(folder):
+    training = TrainingOptions(metric="macro_f1", progress=False, precision="32")
+    assert make(TextClassifier, folder, training).fit(TEXTS, LABELS).num_examples_ == {"training": 14, "dev": 2}
+
+
+def test_thresholds_are_chosen_on_the_same_scores_as_the_temperature(folder, capsys):
+    arguments = {"tune_threshold": "f1"}
+    tuned = make(TextClassifier, folder, arguments=arguments).fit(TEXTS[:8], LABELS[:8], callbacks=[EpochLines()])
+    assert tuned.mixture_
+    lines = capsys.readouterr().err
+    assert "thresholds" in lines
+    assert "models for cross-validation" not in lines
+
+
+def test_a_contrastive_start_needs_layers(folder):
+    with pytest.raises(ConfigError) as error:
+        make(TextClassifier, folder, contrastive=True, tuned_layers=0).fit(TEXTS, LABELS)
+    assert error.value.options == ("contrastive", "tuned_layers")
+
+
+def test_cached_vectors_are_those_of_the_options(folder, tmp_path):
+    def fit(pooling, run_dir):
+        training = TrainingOptions(dev_fraction=0, progress=False, precision="32", run_dir=run_dir)
+        options = {"head": HeadOptions(pooling=pooling)}
+        return make(TextClassifier, folder, training, options, frozen=True).fit(TEXTS, LABELS).predict_proba(TEXTS)
+
+    fit("mean", str(tmp_path))
+    np.testing.assert_array_equal(fit("cls", str(tmp_path)), fit("cls", None))
+
+
+def test_a_frozen_model_is_continued_without_its_directory(folder, tmp_path):
+    copied = shutil.copytree(folder, tmp_path / "copy")
+    modules = [
+        {"path": path, "type": f"sentence_transformers.models.{path or 'Transformer'}"} for path in ("", "Pooling")
+    ]
+    (copied / "modules.json").write_text(json.dumps(modules))
+    (copied / "Pooling").mkdir()
+    (copied / "Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
+    make(TextClassifier, copied, frozen=True).fit(TEXTS, LABELS).save(tmp_path / "model")
+    shutil.rmtree(copied)
+    again = load(tmp_path / "model").set_params(warm_start=True).fit(TEXTS, LABELS)
+    assert again.head_.pooling == "cls"
+
+
+def test_trackers_get_the_metrics_of_a_frozen_model(folder, tmp_path):
+    tracker = Tracker("csv", {}, folder=tmp_path)
+    make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS, callbacks=[tracker])
+    (metrics,) = tmp_path.rglob("metrics.csv")
+    assert "train_loss" in metrics.read_text()
