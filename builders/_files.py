@@ -555,6 +555,7 @@ def is_stream(path: FilePath) -> bool:
 
 
 def write_error(path: FilePath, error: OSError) -> DataError:
+    """The error of a file that cannot be written."""
     reason = error.strerror or str(error)
     return DataError(f"cannot be written ({reason})", path=path, hint="Check the folder and the space on the disk.")
 
@@ -576,5 +577,6 @@ def _sync(path: Path) -> None:
 
 
 def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -90,6 +90,7 @@ class LocalEngine(Engine):
             self._pool = None
 
     def kill(self) -> None:
+        """Stop the processes at once."""
         if self._pool is not None:
             for process in list((self._pool._processes or {}).values()):
                 process.kill()

@@ -198,6 +198,7 @@ class Layout:
 
 
 def concatenate(layouts: Sequence[Layout]) -> Layout:
+    """Several layouts as one, one after the other."""
     if len(layouts) == 1:
         return layouts[0]
 

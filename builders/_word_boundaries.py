@@ -203,6 +203,7 @@ class WordSplitter:
         return cls(tokenizer)
 
     def split(self, text: str) -> list[str]:
+        """The words of one text."""
         return next(self.split_batch([text]))
 
     def split_batch(self, texts: Sequence[str]) -> Iterator[list[str]]:
@@ -308,6 +309,7 @@ def _cut_points(text: str) -> list[int]:
 
 
 def words_of(source: object) -> list[str]:
+    """The words of a list or a sentence."""
     if isinstance(source, Sentence):
         source = source.words
     elif isinstance(source, bytes) or not isinstance(source, Sequence | np.ndarray):

@@ -320,6 +320,7 @@ def scale_queries(query: Tensor, scale: float | Tensor | None) -> tuple[Tensor, 
 
 
 def _is_recorded(*inputs: Tensor | None) -> bool:
+    """Whether autograd records operations on the inputs."""
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs)
 
 

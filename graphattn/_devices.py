@@ -45,6 +45,7 @@ class Hardware:
 
     @classmethod
     def detect(cls) -> Hardware:
+        """The hardware of this machine."""
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         properties = [torch.cuda.get_device_properties(number) for number in range(count)]
         gpus = tuple(GPU(card.name, (card.major, card.minor), card.total_memory) for card in properties)

@@ -118,6 +118,7 @@ class DGLBatch:
         return {relation: self.graph.edges[relation].data for relation in self.graph.canonical_etypes}
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
+        """Nodes of a type."""
         return int(self.graph.num_nodes(node_type))
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:

@@ -33,6 +33,7 @@ class JointNodes:
 
     @property
     def num_nodes(self) -> int:
+        """Nodes of all types."""
         return sum(self.counts.values())
 
     def edges(self, relations: Sequence[CanonicalRelation]) -> Edges:

@@ -88,6 +88,7 @@ class PyGBatch:
         return {relation: _features(self.graph[relation]) for relation in self.graph.edge_types}
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
+        """Nodes of a type."""
         count = self.graph[node_type].num_nodes if node_type in self.graph.node_types else None
         if count is None:
             raise GraphError(f"the number of nodes of type {node_type!r} is unknown; set their num_nodes")

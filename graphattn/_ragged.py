@@ -81,6 +81,7 @@ class Ragged:
         return np.repeat(np.arange(len(self)), self.counts)
 
     def take(self, rows: Ints) -> Ragged:
+        """Some rows, in the given order."""
         counts = self.counts[rows]
         return Ragged.from_counts(self.values[concatenate_ranges(self.offsets[rows], counts)], counts)
 

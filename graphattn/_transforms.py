@@ -126,6 +126,7 @@ class _Tape:
         return self.slices
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Compute and record."""
         with torch.enable_grad():
             self._inputs = [tensor.detach().requires_grad_(tensor.is_floating_point()) for tensor in inputs]
             self._outputs = self._compute(self._inputs)

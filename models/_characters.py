@@ -96,6 +96,7 @@ class TokenTypeBatch:
     features: Tensor | None = None
 
     def to(self, device: torch.device) -> TokenTypeBatch:
+        """Copy to a device."""
         characters, capitals, index = (to_device(ids, device) for ids in (self.characters, self.capitals, self.index))
         features = None if self.features is None else to_device(self.features, device)
         return TokenTypeBatch(characters, capitals, index, features)

@@ -55,6 +55,7 @@ class EncodedInputs:
 
 
 def check_input(inputs: EncodedInputs) -> None:
+    """Reject an input without tokens."""
     if not inputs.batch.graph.num_nodes(TOKEN):
         raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
 

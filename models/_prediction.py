@@ -202,6 +202,7 @@ def require_finite(is_finite: Callable[[], torch.Tensor]) -> None:
 
 
 def device_of(model: nn.Module) -> torch.device:
+    """The device of a model's weights."""
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 

@@ -45,6 +45,7 @@ class Component:
 
     @property
     def estimator(self) -> TextClassifier | SequenceTagger:
+        """The model."""
         if self._estimator is None:
             self._estimator = _load(self.model)
         return self._estimator
@@ -61,6 +62,7 @@ class Component:
             yield from docs
 
     def attention(self, doc: Doc) -> Any:
+        """The attention weights of a text."""
         return self.estimator.attention(self._read(doc))
 
     def _read(self, doc: Doc) -> Any:

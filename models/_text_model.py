@@ -28,6 +28,8 @@ from graphattn.models.heads._linear_branch import LinearBranch
 
 
 class Trainable(OpaqueModule):
+    """Base of models that are trained."""
+
     embedding: Any  # the input layer; its parameter ``trained`` has the vectors of words, which do not decay
     encoder: Encoder
     precision = "32"
@@ -122,6 +124,7 @@ class TextModel(Trainable):
 
     @torch.no_grad()
     def scale(self, factor: float) -> None:
+        """Multiply all scores by a factor."""
         for parameter in self.head.output.parameters():
             parameter.mul_(factor)
         if self.linear_branch is not None:

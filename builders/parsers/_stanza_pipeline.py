@@ -139,6 +139,7 @@ def _import_stanza() -> Any:
 
 
 def _check_device(device: str | None) -> None:
+    """Reject a device that does not exist."""
     if device is None:
         return
     import torch

@@ -42,6 +42,7 @@ class ColumnLayout:
 
     @property
     def rows(self) -> list[list[str]]:
+        """The rows of all sentences."""
         return list(chain.from_iterable(self.sentences))
 
     def is_comment(self, line: str) -> bool:
@@ -97,6 +98,7 @@ def find_layout(
     header: bool | None = None,
     tag_column: int = -1,
 ) -> ColumnLayout:
+    """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
     kept = [line for line in lines if not _is_skipped(line, comment)]
     groups = [_split_after_hashes(list(group)) for blank, group in groupby(kept, is_blank) if not blank]
@@ -127,6 +129,7 @@ def find_layout(
 
 
 def split_columns(line: str, separator: str | None) -> list[str]:
+    """The columns of a line."""
     return split_at_blanks(line) if separator is None else line.split(separator)
 
 

@@ -60,6 +60,8 @@ class _Column:
 
 @dataclass(frozen=True)
 class TreeColumns:
+    """The columns of a treebank."""
+
     names: tuple[str, ...]  # names of the columns
     tag: _Column | None  # None for no tags
     features: Mapping[str, _Column] = field(default_factory=dict)  # by their names

@@ -110,6 +110,7 @@ def select_flagged_labels(flags: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def split_pair(text: str, separator: str) -> tuple[str, str]:
+    """The two texts of a pair in one field."""
     parts = text.split(separator)
     if len(parts) != 2:
         problem = f"{verbatim(repr(separator))} occurs {len(parts) - 1} times in the text, not once"
@@ -119,6 +120,7 @@ def split_pair(text: str, separator: str) -> tuple[str, str]:
 
 
 def parse_object(content: str) -> dict[str, Any]:
+    """The object on a line of JSON Lines."""
     hint = "JSON Lines have one object in braces on each line."
     try:
         record = json.loads(content)
@@ -181,6 +183,7 @@ def join_texts(texts: Iterable[str]) -> str:
 
 
 def json_text(value: object, field: str) -> str:
+    """The text in a field of a JSON object."""
     if not isinstance(value, str):
         problem = f"{_describe_type(value)} where a string was expected"
         raise DataError(problem, field=field, hint="Quote the text.")
@@ -252,6 +255,7 @@ class LeftOutRecords:
         return rejected
 
     def report(self) -> None:
+        """Say how many records are left out."""
         reasons = {"their answer is reject or ignore": self.rejected, "they have no annotation": self.unlabelled}
         for reason, count in reasons.items():
             if count:
@@ -298,6 +302,7 @@ def parse_list(field: str) -> list[str | int | float | bool] | None:
 
 
 def find_keys(field: str) -> list[str]:
+    """The keys of a dictionary."""
     return [key for quoted in _KEY.findall(field) if (key := _unquote(quoted)) is not None]
 
 

@@ -76,6 +76,7 @@ class CorpusFormat:
 
     @property
     def options(self) -> frozenset[str]:
+        """Names of the reader's options."""
         return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "encoding", "keep_row", "skip"}
 
 
@@ -194,19 +195,18 @@ def detect(
     lines = open_text(source)
     try:
         sample = _read_sample(lines, sample_lines, task, options)
-        detected = _detect_format(sample, request, lines) if name is None else DetectedFormat(name, lines)
+        if name is not None:
+            detected = DetectedFormat(name, lines)
+        else:
+            if _format_of_extension(sample) in (None, "csv", "jsonl"):
+                reject_markup(sample.lines, lines.path)
+            if request.optional and not options:
+                return _detect_text(sample, request.kind, lines)
+            detected = _detect_corpus(sample, request, lines)
         return detected if detected.name != "labelled" else _detect_columns(detected, sample, request)
     except BaseException:
         lines.close()
         raise
-
-
-def _detect_format(sample: Sample, request: _DetectionRequest, lines: TextLines) -> DetectedFormat:
-    if _format_of_extension(sample) in (None, "csv", "jsonl"):
-        reject_markup(sample.lines, lines.path)
-    if request.optional and not request.options:
-        return _detect_text(sample, request.kind, lines)
-    return _detect_corpus(sample, request, lines)
 
 
 def _detect_columns(detected: DetectedFormat, sample: Sample, request: _DetectionRequest) -> DetectedFormat:

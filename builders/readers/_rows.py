@@ -239,6 +239,7 @@ class _RecordLines:
         return numbered[1]
 
     def begin(self) -> None:
+        """Begin a record."""
         self.lines, self.stopped = [], False
 
     def put_back(self, numbered: Sequence[tuple[int, str]], *, stop: bool = False) -> None:

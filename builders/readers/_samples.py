@@ -104,6 +104,7 @@ class Sample:
 
     @cached_property
     def columns(self) -> ColumnLayout:
+        """The columns of the words, if the file has them."""
         return find_layout(self.lines)
 
     @cached_property
@@ -208,6 +209,8 @@ def _count_name_words(field: str) -> int:
 
 
 class FormatTest(NamedTuple):
+    """The tests of a format."""
+
     format: str
     fits: Callable[[Sample], bool]  # whether a corpus with labels has this format
     # whether a file that may also be plain text has it; plain text fails this test
@@ -247,6 +250,7 @@ def find_label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...]
 
 
 def has_recurring_labels(sample: Sample, columns: Sequence[str]) -> bool:
+    """Whether examples share labels."""
     labels = [row[columns.index("label")] for row in sample.examples]
     return len(set(labels)) < len(labels)
 
@@ -290,6 +294,7 @@ def _has_plain_label(line: str) -> bool:
 
 
 def is_webanno(sample: Sample) -> bool:
+    """Whether the first line says so."""
     return bool(sample.lines) and sample.lines[0].startswith("#FORMAT=WebAnno TSV 3")
 
 

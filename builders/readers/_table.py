@@ -64,6 +64,7 @@ class _TableColumns(NamedTuple):
     text_separator: str | None = None
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
+        """Role -> columns."""
         return {role: getattr(self, role) for role in ("text", "second", "label")}
 
     def drop_absent_label(self, names: Collection[str]) -> _TableColumns:

@@ -106,9 +106,11 @@ class Relation(ABC):
         return edges_per_sentence(layout, self.target, indptr, self.nodes(layout))
 
     def __or__(self, other: Relation) -> Relation:
+        """Union."""
         return COMPOSITIONS["union"](self, other)
 
     def __and__(self, other: Relation) -> Relation:
+        """Intersection."""
         return COMPOSITIONS["intersection"](self, other)
 
     def reverse(self) -> Relation:
@@ -175,5 +177,6 @@ class RangeRelation(Relation):
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:
+    """Raise ConfigError if a relation's parameter is none of its choices."""
     if value not in choices:
         raise ConfigError(f"{name} is {value!r}; choose {' or '.join(map(repr, choices))}")

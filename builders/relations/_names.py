@@ -29,6 +29,8 @@ _SIGNS = re.compile(r"[|&()]|[^|&()]+")
 
 @dataclass(frozen=True)
 class RelationName:
+    """Notation of a relation."""
+
     usage: str  # name and parameters, optional ones in brackets
     pattern: str  # regular expression of the parameters, each a group
     make: Callable[..., Relation]  # the texts of the parameters, None if left out -> the relation

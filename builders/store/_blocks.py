@@ -66,6 +66,7 @@ class TextBlock:
     size: int = 0  # number of bytes
 
     def read(self) -> bytes:
+        """The bytes."""
         if self.data is not None:
             return self.data
         with open(self.path, "rb") as file:
@@ -78,6 +79,8 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class Skipped:
+    """A sentence that was skipped."""
+
     corpus: str  # the file
     place: str  # ``"line 12"``, or ``"sentence 12"`` if the line is unknown
     reason: str
@@ -100,6 +103,7 @@ Block = TextBlock | ItemBlock
 def corpus_blocks(
     corpus: CorpusFile, *, size: int | None = None, most: int = BLOCK_BYTES, skip: bool = False
 ) -> Iterator[Block]:
+    """Cut a corpus into blocks."""
     options = dict(corpus.options)
     drop_label = options.pop("drop_label", ())
     source, format, options = resolve_reader(corpus.path, format=corpus.format, task=corpus.task, **options)
@@ -157,6 +161,7 @@ def item_blocks(
     size: int | None = None,
     most: int = BLOCK_BYTES,
 ) -> Iterator[ItemBlock]:
+    """Group items into blocks."""
     skipped = [] if skipped is None else skipped
     group: list[Example | Sentence] = []
     first, characters, before = 1, 0, 0

@@ -290,5 +290,6 @@ class _Build:
         return replace(manifest, sha256={name: file_sha256(self.folder / name) for name in (TOKENIZER, SKIPPED)})
 
     def _run_on_shards(self, job: Callable[..., Any], count: int, description: str, *args: Any) -> list[Any]:
+        """The results of a job on every shard, in order."""
         results = self.engine.run(partial(job, self.folder, *args), range(count), in_order=True)
         return list(self.watch(results, description))

@@ -43,6 +43,7 @@ class DecodedRows:
     def from_table(
         cls, table: pa.Table, builder: TextGraphBuilder, labels: Mapping[str, int], tags: Mapping[str, int]
     ) -> DecodedRows:
+        """Decode rows."""
         label = table["label"].combine_chunks()
         label = label if pa.types.is_dictionary(label.type) else label.dictionary_encode()
         known = np.array([*(labels[name] for name in label.dictionary.to_pylist()), NO_LABEL], np.int64)
@@ -55,6 +56,7 @@ class DecodedRows:
 
     @classmethod
     def concatenate(cls, chunks: Sequence[DecodedRows]) -> DecodedRows:
+        """The sentences of several chunks."""
         if len(chunks) == 1:
             return chunks[0]
         return cls(
@@ -65,6 +67,7 @@ class DecodedRows:
         )
 
     def take(self, numbers: Ints) -> DecodedRows:
+        """Some sentences, in the given order."""
         return DecodedRows(
             self.layout.take(numbers), self.labels[numbers], self.label_sets.take(numbers), self.tags.take(numbers)
         )

@@ -30,6 +30,8 @@ class DamagedManifestError(DataError):
 
 @dataclass(frozen=True)
 class ShardEntry:
+    """A shard in the manifest."""
+
     file: str  # its path within the store
     chunks: list[int]  # sentences of each chunk
     bytes: int  # size of the file

@@ -45,6 +45,7 @@ class ShardStatistics:
     most_edges: int = 0
 
     def add_chunk(self, table: pa.Table, builder: TextGraphBuilder) -> None:
+        """Add the rows of a chunk."""
         layout = table_layout(table, builder)
         cls = int(builder.cls)
         tokens = layout.lengths - cls
@@ -86,6 +87,7 @@ def count_shard_words(folder: Path, number: int) -> dict[str, int]:
 
 
 def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> ShardStatistics:
+    """Count what a shard contains."""
     name = shard_name(number)
     path = folder / name
     shard = Shard(path)
@@ -97,6 +99,7 @@ def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> 
 
 
 def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], relations: Sequence[str]) -> Manifest:
+    """The manifest of a complete store."""
     counts: dict[str, Any] = dict(_sum(shards, "counts"))
     lengths = _sum(shards, "lengths")
     edges = _sum(shards, "edges")

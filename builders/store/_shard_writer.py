@@ -40,6 +40,7 @@ class ShardSettings:
     split: str = DEFAULT_SPLIT  # rule that splits raw texts into words without a tokenizer or parser
 
     def split_texts(self, texts: list[str]) -> Iterable[Sentence]:
+        """Split raw texts into words."""
         if self.parser is not None and self.raw:
             return self.parser.read(texts)
         if self.tokenizer is None:
@@ -225,6 +226,7 @@ def _drop_unparsed(table: pa.Table, block: ItemBlock, skipped: list[Skipped], *,
 
 
 def _parse_missing(table: pa.Table, parser: Parser) -> pa.Table:
+    """Parse the sentences without heads."""
     sentences = to_sentences(table)
     rows = [row for row, sentence in enumerate(sentences) if sentence.heads is None and sentence.num_words]
     if not rows:

@@ -77,6 +77,8 @@ def chunk_bounds(lengths: Ints) -> list[tuple[int, int]]:
 
 
 class Shard:
+    """An open shard."""
+
     def __init__(self, path: Path):
         self.path = path
         try:
@@ -113,6 +115,7 @@ class Shard:
         return hashlib.sha256(unsealed).hexdigest().encode() == self._sha256
 
     def chunk(self, number: int, columns: list[str] | None = None) -> pa.Table:
+        """Read a chunk."""
         try:
             return self._file.read_row_group(number, columns=columns, use_threads=False)
         except (OSError, pa.ArrowException, IndexError) as error:
@@ -146,4 +149,5 @@ def _read_error(path: Path, error: Exception) -> DataError:
 
 
 def damage_error(path: Path, reason: str) -> DataError:
+    """The error of a damaged shard."""
     return DataError(f"the shard is damaged ({reason})", path=path, hint=_REPAIR)

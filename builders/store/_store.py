@@ -355,6 +355,7 @@ class StoredTags(Sequence[Any]):
         return chain.from_iterable(_intern_lists(table["tags"]) for table in self._texts.tables(["tags"]))
 
     def take(self, numbers: Sequence[int]) -> StoredTags:
+        """The tags of some texts."""
         return StoredTags(self._texts.take(numbers))
 
 

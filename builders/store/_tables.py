@@ -82,6 +82,7 @@ def to_table(sentences: Sequence[Sentence], second: Sequence[bool | None] | None
 
 
 def to_sentences(table: pa.Table) -> list[Sentence]:
+    """Convert rows to sentences."""
     columns = [table[name].to_pylist() for name in (*_FIELDS, "label", "labels")]
     return [
         Sentence(**dict(zip(_FIELDS, fields, strict=True)), label=label if labels is None else tuple(labels))

@@ -11,6 +11,8 @@ _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 @dataclass
 class Metrics:
+    """What a server counts."""
+
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)
     """By path and status."""
     seconds: Counter[tuple[str, float]] = field(default_factory=Counter)
@@ -19,6 +21,7 @@ class Metrics:
     tokens: int = 0
 
     def observe(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
         self.requests[path, status] += 1
         self.total_seconds[path] += seconds
         for bound in (*_BOUNDS, float("inf")):

@@ -69,6 +69,7 @@ class ServedModel:
         return facts
 
     def count_tokens(self, item: Any) -> int:
+        """The number of tokens of an input."""
         texts = item if self.is_pair else (item,)
         return sum(map(self._model.count_tokens, texts))
 

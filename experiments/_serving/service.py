@@ -111,6 +111,8 @@ def _format_error(reason: str, status: int) -> Response:
 
 
 class _Service:
+    """The paths of a served model."""
+
     def __init__(self, model: ServedModel, limits: Limits):
         self._model, self._limits = model, limits
         self._queue, self._metrics = RequestQueue(limits.waiting, BATCH_TOKENS), Metrics()
@@ -162,6 +164,7 @@ class _Service:
         return sum(counts)
 
     async def predict(self, body: Any) -> dict[str, Any]:
+        """The predictions of texts."""
         if body.probabilities and not self._model.has_probabilities:
             raise RequestError(422, "probabilities: this model has no classes; leave them out")
         compute = self._model.predict_with_probabilities if body.probabilities else self._model.predict
@@ -169,17 +172,21 @@ class _Service:
         return {"predictions": await self._queue.compute(compute, body.texts, tokens)}
 
     async def encode(self, body: Any) -> dict[str, Any]:
+        """The vectors of texts."""
         tokens = self._count(body.texts, self._limits.tokens)
         return {"vectors": await self._queue.compute(self._model.encode, body.texts, tokens)}
 
     async def explain(self, body: Any) -> dict[str, Any]:
+        """The attention of a text, which is computed alone."""
         self._count([body.text], EXPLAINED_TOKENS)
         request = Explanation(body.text, body.edges, body.attributions)
         return await self._queue.compute(self._model.explain, request, BATCH_TOKENS)
 
     async def report_health(self) -> dict[str, Any]:
+        """What the model is."""
         return self._model.describe()
 
     async def report_metrics(self) -> Response:
+        """The metrics."""
         text = self._metrics.format(batches=self._queue.batches, waiting=self._queue.present)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

@@ -69,6 +69,7 @@ LayerInputs = list[LayerTensors]
 
 
 def measure(settings: Settings) -> BenchmarkReport:
+    """Time all contenders on all workloads."""
     report = BenchmarkReport("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
     compare(report, settings, Comparison(CONTENDERS, {FORWARD: False, BOTH: True}, add_columns=count_pairs))
     report.notes = [line for name in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, name))]
@@ -110,6 +111,7 @@ class AttentionProblem(Problem):
         ]
 
     def build_graphs(self) -> list[TextBatch]:
+        """New graphs of the batches, as models take them."""
         return self.workload.graphs(self.builder)
 
 
@@ -138,6 +140,7 @@ class AttentionContender(Contender):
         return Job(run, self.prepare(problem))
 
     def make_inputs(self, problem: AttentionProblem) -> LayerInputs:
+        """The inputs in the layout of this contender."""
         return [
             [tuple(self.to_layout(tensor, batch) for tensor in triple) for triple in layers]
             for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True)

@@ -35,6 +35,7 @@ _COLUMNS: dict[str, Callable[[Record], str]] = {
 
 
 def measure(settings: Settings) -> BenchmarkReport:
+    """Time building and encoding interleaved."""
     torch.manual_seed(0)
     random = np.random.default_rng(0)
     encoder = MSTransEncoder(MSTransOptions()).eval()

@@ -93,6 +93,7 @@ def _measure_stanza(data: Path, folder: Path, count: int) -> list[Record]:
 
 
 def _parse_with_stanza(gold: Sequence[Sentence], models: Path) -> list[Sentence]:
+    """The same words through Stanza's own pipeline."""
     import stanza
 
     options: dict[str, Any] = {"dir": str(models), "download_method": None, "verbose": False, "device": "cpu"}

@@ -57,11 +57,13 @@ padding and masks. `limit` is the ratio of floating-point operations, the same f
 
 
 def measure(settings: Settings) -> BenchmarkReport:
+    """Time inference with every encoder on every workload."""
     report = BenchmarkReport("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     return compare(report, settings, Comparison(CONTENDERS, {INFERENCE: False}, add_columns=_add_limit))
 
 
 def measure_training(settings: Settings) -> BenchmarkReport:
+    """Time a training step of every encoder on every workload."""
     report = BenchmarkReport("train-step", TRAINING_DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     return compare(report, settings, Comparison(CONTENDERS, {TRAINING: True}, add_columns=_add_limit))
 

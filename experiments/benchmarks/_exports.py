@@ -98,6 +98,7 @@ def quantize_openvino(directory: str, exported: Path, longest: int, texts: Itera
 
 @cache
 def open_onnx(path: Path) -> Any:
+    """A session of ONNX Runtime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -107,6 +108,7 @@ def open_onnx(path: Path) -> Any:
 
 @cache
 def open_openvino(path: Path) -> Any:
+    """A compiled model of OpenVINO."""
     import openvino
 
     options = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "PERFORMANCE_HINT": "LATENCY"}

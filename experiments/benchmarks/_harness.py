@@ -40,9 +40,11 @@ class Placement:
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of inputs."""
         return torch.bfloat16 if self.in_bfloat16 else torch.float32
 
     def put(self, tensor: Tensor) -> Tensor:
+        """A tensor as an input."""
         return tensor.to(self.device, self.dtype if tensor.is_floating_point() else tensor.dtype)
 
     def autocast(self) -> torch.autocast:
@@ -51,6 +53,8 @@ class Placement:
 
 
 class Problem:
+    """The inputs of all contenders."""
+
     placement = Placement()
     """Set before jobs are made."""
 
@@ -243,6 +247,7 @@ def select(contenders: Iterable[Contender], names: Sequence[str] | None) -> list
 
 
 def check_peers(contenders: Iterable[Contender], names: Sequence[str] | None) -> None:
+    """Raise a ConfigError for a peer that does not exist."""
     peers = list(dict.fromkeys(each.name for each in contenders if each.name != OURS))
     for name in names or ():
         if name not in peers:
@@ -259,6 +264,7 @@ class Case:
 
     @property
     def name(self) -> str:
+        """Workload and task."""
         return f"{self.workload.name}, {self.task}"
 
     def as_row(self, contender: str, title: str) -> Record:
@@ -336,12 +342,14 @@ def measure_times_and_memory(
 
 
 def _add_ratios(rows: Mapping[str, Record], column: str, ratio: str) -> None:
+    """Add the ratio of each peer's value to ours."""
     for name, row in rows.items():
         if name != OURS and OURS in rows:
             row[ratio] = row[column] / max(1, rows[OURS][column])
 
 
 def no_columns(contender: Contender, workload: Workload) -> Record:
+    """Add no columns to a row."""
     return {}
 
 

@@ -37,6 +37,7 @@ _COLUMNS = {
 
 
 def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = ENCODERS) -> BenchmarkReport:
+    """Time passes with and without weights."""
     workloads, missing = parse_workloads(settings.lengths)
     report = BenchmarkReport("inspect", DESCRIPTION, _COLUMNS, settings, left_out=missing)
     for encoder in encoders:

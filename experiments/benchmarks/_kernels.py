@@ -29,6 +29,7 @@ _COLUMNS: dict[str, Callable[[Record], str]] = {
 
 
 def measure(settings: Settings) -> BenchmarkReport:
+    """Compile the kernels for each processor, type and width that the settings name."""
     import_optional("triton", "graphattn bench kernels needs", "triton")
     from graphattn._backends.gpu.compiling import KERNELS, compile_kernel
 

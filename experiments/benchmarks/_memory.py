@@ -46,6 +46,7 @@ _COLUMNS: dict[str, Callable[[Record], str]] = {
 
 
 def measure(settings: Settings, *, text: str = LONG_TEXT) -> BenchmarkReport:
+    """Measure all contenders on all workloads, and a training step on one long text."""
     report = BenchmarkReport("memory", DESCRIPTION, _COLUMNS, settings, plot=plot_memory)
     attending = Comparison(CONTENDERS, {BOTH: True}, measure_memory, count_pairs)
     long_text = Comparison((OURS_ENCODER,), {TRAINING: True}, measure_memory, count_pairs, lengths=(text,))

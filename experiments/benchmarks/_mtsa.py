@@ -45,6 +45,7 @@ needs, not what the allocator keeps. Each run of MTSA takes its edges from a new
 
 
 def measure(settings: Settings) -> BenchmarkReport:
+    """Time all contenders and measure their memory."""
     for workload in parse_workloads(settings.lengths)[0]:
         if workload.uniform_length is None:  # these layers get no masks
             raise ConfigError(f"--lengths has {workload.name!r}; give batches of one length, 64x128 for example")

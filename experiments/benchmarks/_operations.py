@@ -65,6 +65,7 @@ class WindowHeads:
         return [name for name in self._scales if name in self._head_counts]
 
     def count_edges(self, relation: str) -> int:
+        """Edges of one relation over all batches."""
         scale = self._scales[relation]
         return sum(count_window_edges(length, scale.width(length)) for length in self.workload.lengths)
 

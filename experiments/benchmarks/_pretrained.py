@@ -292,6 +292,7 @@ class ModelContender(TextContender):
 
     @property
     def architecture(self) -> Architecture:
+        """Shapes of the model."""
         return read_architecture(Path(self.directory))
 
     @override
@@ -320,6 +321,7 @@ class ModelContender(TextContender):
         return Job(train, prepare)
 
     def autocast(self, device: torch.device, *, backward: bool) -> torch.autocast:
+        """The number format of products."""
         enabled = self.in_bfloat16 and (backward or self.infers_under_autocast)
         return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 
@@ -358,6 +360,8 @@ class GraphInput(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphModel(ModelContender):
+    """The model on graphs."""
+
     heads: str | None = None
     is_int8: bool = False  # linear layers
 
@@ -511,6 +515,8 @@ class LongTransformers(Transformers):
 
 @dataclass(frozen=True)
 class GraphEncoding(TextContender):
+    """Texts to vectors."""
+
     number: str = "32"  # format of products
 
     @override

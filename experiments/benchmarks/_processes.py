@@ -37,6 +37,8 @@ class UnableError(RuntimeError):
 
 @dataclass(frozen=True)
 class PeakMemory:
+    """Memory of one run, in bytes."""
+
     held: int  # graph and inputs, before the run
     added: int  # the peak of the run on top of that
     whole: int  # the peak of the process from its start on, with libraries and graph construction
@@ -120,12 +122,15 @@ def peak_bytes() -> int:
 
 
 def reset_peak() -> None:
+    """Reset the peak where the system can (Linux)."""
     with suppress(OSError):
         CLEAR_FILE.write_text("5", encoding="ascii")
 
 
 @dataclass(frozen=True)
 class BuildResult:
+    """A finished ``graphattn build``."""
+
     seconds: float  # from the start of the process to its end
     parent: int
     worker: int

@@ -119,6 +119,7 @@ def collect_costs(rows: Sequence[Record]) -> dict[str, list[tuple[float, float]]
 
 
 def summarize_machine(machine: Record) -> str:
+    """The machine and versions on one line."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     commit = f", commit {machine['commit']}" if machine["commit"] else ""
     gpu = f"{machine['gpu']} (cuDNN {machine['cudnn']}), " if "gpu" in machine else ""
@@ -129,6 +130,7 @@ def summarize_machine(machine: Record) -> str:
 
 
 def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
+    """The name of the processor."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -47,6 +47,7 @@ everywhere. With gradients, new shapes begin {SHIFT} tokens later, so that no pl
 
 
 def measure(settings: Settings) -> BenchmarkReport:
+    """Time all contenders on new and on known shapes."""
     report = BenchmarkReport("shapes", DESCRIPTION, COLUMNS, settings)
     return compare(report, settings, Comparison(CONTENDERS, {FORWARD: False, BOTH: True}))
 
@@ -69,9 +70,11 @@ class DenseCall(Contender):
     kernel: str | None = field(default=None, kw_only=True)  # of SDPBackend
 
     def choose(self) -> AbstractContextManager[Any]:
+        """The context of a call."""
         return nullcontext() if self.kernel is None else sdpa_kernel(getattr(SDPBackend, self.kernel))
 
     def attend(self, rows: tuple[Tensor, ...], mask: Tensor | None) -> Tensor:
+        """Call the function."""
         query, key, value = rows
         with self.choose():
             return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)

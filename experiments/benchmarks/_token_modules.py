@@ -89,9 +89,11 @@ class ModuleContender(Contender):
         return lambda: contexts
 
     def apply(self, module: Any, tokens: Tensor, context: Any) -> Tensor:
+        """Run the module on a batch."""
         return module(tokens)
 
     def backward(self, output: Tensor, weight: Tensor) -> None:
+        """Compute the loss and all gradients."""
         (output * weight).mean().backward()
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer | None:

@@ -49,6 +49,7 @@ efficiency."""
 
 
 def measure(settings: Settings) -> BenchmarkReport:
+    """Time all contenders in inference and training, and measure the memory of training."""
     report = BenchmarkReport("umst", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
     measure_all = partial(measure_times_and_memory, column="memory")
     tasks = {INFERENCE: False, TRAINING: True}

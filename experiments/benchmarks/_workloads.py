@@ -50,10 +50,12 @@ class Workload:
 
     @property
     def lengths(self) -> Lengths:
+        """Tokens of each sentence of all batches."""
         return tuple(length for batch in self.batches for length in batch)
 
     @property
     def tokens(self) -> int:
+        """Tokens of all batches."""
         return sum(self.lengths)
 
     @property
@@ -153,6 +155,7 @@ def _read_texts(folder: Path, pattern: str, columns: tuple[str | None, ...]) -> 
 
 
 def corpus_texts(name: str) -> tuple[str, ...]:
+    """All texts of a corpus of :data:`CORPORA`."""
     return _read_texts(data_folder(), *CORPORA[name])
 
 

@@ -35,6 +35,8 @@ SENTENCE = "although the soup was lovely , the fish that the guests never ordere
 
 @dataclass(frozen=True)
 class DemoSize:
+    """The size of the corpus and of the models."""
+
     train: int = 3000
     dev: int = 300
     test: int = 500
@@ -85,6 +87,7 @@ class Demo:
         return self.splits["train"][0]
 
     def build_store(self) -> Manifest:
+        """Build the store of the training set and return its manifest."""
         shutil.rmtree(self.out / "store", ignore_errors=True)
         corpus = CorpusFile(self.corpus_file(TAG, "train"), options={"tags": "xpos"})
         builder = TextGraphBuilder([parse_relation(name) for name in RELATIONS])
@@ -143,9 +146,11 @@ class Demo:
         return self.out / "corpus" / f"{split}.{_MODELS[task].suffix}"
 
     def settings_file(self, task: str) -> Path:
+        """The settings of a training."""
         return self.out / f"{task}.yaml"
 
     def model(self, task: str) -> Path:
+        """The directory of a model."""
         return self.out / _MODELS[task].folder
 
     def _settings(self, task: str) -> dict[str, Any]:

@@ -129,6 +129,8 @@ def _scale_weights(name: str, weights: Sequence[float], count: int) -> list[floa
 
 @dataclass(frozen=True, slots=True)
 class DrawnRelation:
+    """A relation to draw."""
+
     name: str
     colour: str
     texts: list[str]
@@ -199,6 +201,7 @@ class _SentencePicture:
         self._fit()
 
     def _fit(self) -> None:
+        """Fit the figure to the page."""
         width, height = self._right - self._left + 2 * _MARGIN, _MARGIN - self._y
         self.figure.set_size_inches(width, height)
         self.axes.set_xlim(self._left - _MARGIN, self._right + _MARGIN)

@@ -36,6 +36,7 @@ class LiveModel:
 
 
 def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
+    """A model for the live page, from its folder and the estimator."""
 
     def explain(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.task.texts_per_input > 1 else texts[0]

@@ -50,6 +50,7 @@ class Derived:
         return derived
 
     def normalize(self, norm: nn.LayerNorm) -> Derived:
+        """The output of a norm."""
         epsilon = norm.eps
         return self.then(lambda tensor, weight, bias: layer_norm(tensor, weight, bias, epsilon), norm.weight, norm.bias)
 

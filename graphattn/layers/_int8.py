@@ -164,6 +164,7 @@ class _Block:
         self.row = np.empty(widest, np.float32)
 
     def run(self, rows: np.ndarray, residual: np.ndarray | None, out: np.ndarray) -> None:
+        """Fill ``out`` for a block of rows."""
         count, is_quantized = len(rows), False
         now, later = zip(self.scales[:, :count], self.zeros[:, :count], strict=True)
         for step in self.steps:

@@ -190,6 +190,7 @@ def make_attention(options: MTSAOptions, dropout: float) -> TensorizedAttention:
 
 
 def make_layer(options: MTSAOptions) -> nn.Module:
+    """A layer of the block that the options name."""
     if options.block == "plain":
         return MTSALayer(options)
     # as in a Transformer, dropout is on what the two parts return

@@ -31,6 +31,8 @@ from graphattn.options import option
 
 
 class LayerOptions(Protocol):
+    """Options of an encoder that its layers read."""
+
     hidden: int
     ffn: int
     dropout: float

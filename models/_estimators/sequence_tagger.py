@@ -36,7 +36,6 @@ class TaggerOptions(WeightedOptions):
         (),
         "further columns of the corpus that are features of words, with names if you like: 1 or pos=1 (conll), "
         "upos,feats:Number (conllu, conllup), a field (sentences)",
-        common=True,
     )
 
     @override

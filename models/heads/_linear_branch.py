@@ -50,5 +50,6 @@ class LinearBranch(nn.Module):
         return self
 
     def scale(self, factor: float) -> None:
+        """Multiply all scores by a factor."""
         self.weights.mul_(factor)
         self.bias.mul_(factor)

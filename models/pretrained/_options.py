@@ -50,7 +50,6 @@ class PretrainedOptions(Options):
         None,
         "encode each text once, and fit logistic regression on the vectors (default: with few examples the best in "
         "cross-validation, else fine-tune)",
-        common=True,
     )
     contrastive: bool | None = option(
         None, "first train the encoder so that texts of a class have similar vectors (default: as for frozen)"

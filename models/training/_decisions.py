@@ -76,6 +76,7 @@ class ScoredTexts:
         return cls(np.asarray(scores, np.float64), np.asarray(targets), np.asarray(weights, np.float64))
 
     def select(self, numbers: Numbers) -> ScoredTexts:
+        """The texts with these numbers."""
         return ScoredTexts(self.scores[numbers], self.targets[numbers], self.weights[numbers])
 
     def judge(self, positive: int | None) -> tuple[Floats, npt.NDArray[Any]]:

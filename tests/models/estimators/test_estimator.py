@@ -66,7 +66,7 @@ def test_parameters(estimator):
     own = {
         TextClassifier: {"multilabel", "tune_threshold"},
         PairClassifier: {"tune_threshold"},
-        SequenceTagger: {"scheme", "repair_tags"},
+        SequenceTagger: {"feature_columns", "scheme", "repair_tags"},
     }[estimator]
     assert set(estimator().get_params(deep=False)) == names | own
     deep = estimator(MSTransOptions()).get_params()
