@@ -125,7 +125,7 @@ def test_a_run_that_diverges_is_a_row(folder, tmp_path):
         (["umst", "--table", "6", "--row", "7"], "umst table 6 has no row '7'; choose among: 0 Transformer"),
         (["--table", "6"], "name the paper of the table or figure: ms-trans, mtsa, umst, duo"),
         (["sst2", "--figure", "6"], "'sst2' is a data set, and these options are for papers; choose among: ms-trans"),
-        (["sst2", "--encoder", "tfid"], "--encoder 'tfid' does not exist; did you mean 'tfidf'?"),
+        (["sst2", "--encoder", "tfid"], "--encoder 'tfid' does not exist; did you mean 'tfidf' or 'setfit'?"),
         (["ms-trans", "--row", "Z"], "ms-trans figure 2 has no row 'Z'"),
         (["ms-trans", "--show"], "r.jsonl: does not exist"),
         (["ms-trans", "--hours", "other.jsonl"], "other.jsonl: does not exist"),
