@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 
 from graphattn._networkx_graphs import CLS, EdgeRows, GraphColumns, make_networkx
+from graphattn._optional_packages import import_optional
 from graphattn._ragged import Ints
 from graphattn._schema import TOKEN, WORD
 from graphattn._validation import require_range, suggest
@@ -325,6 +326,7 @@ class Attention:
         ConfigError
             when anywidget is not installed, or there is too much for a browser
         """
+        import_optional("anywidget", "the interactive view needs", "notebook")
         from graphattn.models.inspection._widget import AttentionWidget
 
         return AttentionWidget([self, *more])
@@ -344,6 +346,7 @@ class Attention:
         ConfigError
             as :meth:`widget`
         """
+        import_optional("anywidget", "the interactive view needs", "notebook")
         from graphattn.models.inspection._widget import ComparisonWidget
 
         return ComparisonWidget([self], [self if other is None else other])

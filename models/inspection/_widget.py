@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import anywidget
 import numpy as np
 import pandas as pd
+import traitlets
 
-from graphattn._optional_packages import import_optional
 from graphattn.models.inspection._attention_map import AttentionMap
 from graphattn.models.inspection.page import PageModel
 from graphattn.models.inspection.page._document import dump_data, render_module
 
 if TYPE_CHECKING:
     from graphattn.models.inspection._attention import Attention
-
-import_optional("anywidget", "the interactive view needs", "notebook")
-import anywidget  # noqa: E402
-import traitlets  # noqa: E402
 
 _SIDES = ("", "other_")
 """Prefixes of the names of a view's choices."""
