@@ -283,7 +283,11 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             default = getattr(reference, f"{name}_", default)
             if isinstance(default, Options):
                 defaults, values = default.to_dict(), getattr(self, f"{name}_", getattr(self, name)).to_dict()
-                changed |= {option: value for option, value in values.items() if value != defaults.get(option)}
+                changed |= {
+                    option: value
+                    for option, value in values.items()
+                    if value != defaults.get(option) and option not in self.unused_options
+                }
             elif getattr(self, name) != default:
                 changed[name] = getattr(self, name)
         return changed
@@ -383,7 +387,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     def _list_decided_options(self) -> dict[str, dict[str, Any]]:
         """Group -> options of the fitted model that its training set or the directory of the pretrained one decided."""
-        decided = {"pretrained": Tuning.of(self.pretrained_)}
+        decided = {"pretrained": {**Tuning.of(self.pretrained_), "join_pairs": self.pretrained_.join_pairs}}
         if self.pretrained_.frozen and self.task.can_be_frozen:
             decided["head"] = {"pooling": self.head_.pooling}
         return decided

@@ -15,7 +15,7 @@ from graphattn.models._token_embedding import TokenEmbedding
 
 _CHANGEABLE = {
     *("longest", "max_tokens_per_text", "min_count", "vocabulary_size"),
-    *("pretrained", "tuned_layers", "tuning_rate", "layer_decay", "gradient_checkpointing"),
+    *("pretrained", "frozen", "contrastive", "tuned_layers", "tuning_rate", "layer_decay", "gradient_checkpointing"),
 }
 """Options that a model may change when it is trained further, besides all kinds of dropout."""
 

@@ -68,7 +68,7 @@ class PretrainedOptions(Options):
         options = super().with_defaults(defaults)
         if options.frozen is None and options.contrastive:
             options.frozen = True
-        if options.frozen and "join_pairs" not in vars(self):
+        if options.frozen and "join_pairs" not in {**vars(self), **defaults}:
             options.join_pairs = False
         return options
 

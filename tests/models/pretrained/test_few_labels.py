@@ -316,3 +316,14 @@ def test_trackers_get_the_metrics_of_a_frozen_model(folder, tmp_path):
     make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS, callbacks=[tracker])
     (metrics,) = tmp_path.rglob("metrics.csv")
     assert "train_loss" in metrics.read_text()
+
+
+def test_a_frozen_model_can_be_fine_tuned(folder):
+    classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
+    changed = classifier.non_default_options()
+    assert changed["frozen"] is True
+    assert "join_pairs" not in changed  # it has no pairs
+    fitted = classifier.model_.head.output.weight.clone()
+    training = {"training__epochs": 1, "training__learning_rate": 1e-9, "pretrained__tuning_rate": 1e-9}
+    tuned = classifier.set_params(warm_start=True, pretrained__frozen=False, **training).fit(TEXTS, LABELS)
+    torch.testing.assert_close(tuned.model_.head.output.weight * tuned.temperature_, fitted, atol=1e-4, rtol=1e-3)
