@@ -208,7 +208,7 @@ class TrainingOptions(Options):
     def resolve_epochs(self, examples: int, *, visits: int = 150_000, maximum: int = 20, least: int = 0) -> int:
         """``epochs``; by default enough for about ``visits`` training examples in total, from 3 to ``maximum``.
 
-        There are more epochs where these are fewer than ``least`` examples.
+        Small training sets have more epochs, so that ``least`` examples are read in total.
         """
         return self.epochs or max(3, min(maximum, visits // examples), -(-least // examples))
 

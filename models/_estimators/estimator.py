@@ -48,7 +48,6 @@ from graphattn.models._estimators.tuning import (
     PAIR_TUNINGS,
     TUNINGS,
     Numbers,
-    Tuning,
     choose_tuning,
     has_enough_classes,
     mark_classes,
@@ -387,7 +386,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     def _list_decided_options(self) -> dict[str, dict[str, Any]]:
         """Group -> options of the fitted model that its training set or the directory of the pretrained one decided."""
-        decided = {"pretrained": {**Tuning.of(self.pretrained_), "join_pairs": self.pretrained_.join_pairs}}
+        names = ("frozen", "contrastive", "join_pairs")
+        decided = {"pretrained": {name: getattr(self.pretrained_, name) for name in names}}
         if self.pretrained_.frozen and self.task.can_be_frozen:
             decided["head"] = {"pooling": self.head_.pooling}
         return decided
@@ -418,14 +418,14 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         needs_dev_set = dev is not None or self.training.metric is not None or "dev_fraction" in vars(self.training)
         whole = {} if needs_dev_set else {"dev_fraction": 0.0}
 
-        def score(tuning: Tuning, rest: Numbers, held: Numbers) -> npt.NDArray[np.floating]:
-            groups = {"pretrained": tuning.options, "training": whole}
+        def score(tuning: str, rest: Numbers, held: Numbers) -> npt.NDArray[np.floating]:
+            groups = {"pretrained": TUNINGS[tuning], "training": whole}
             params = {f"{group}__{name}": value for group, of in groups.items() for name, value in of.items()}
             return self._score_fold(examples, rest, held, **params)
 
         tunings = TUNINGS if self.task.texts_per_input == 1 else PAIR_TUNINGS
         choice, shares, scores, numbers = choose_tuning(targets, score, folds, self._make_log(callbacks), tunings)
-        self._prepare_options({"pretrained": choice.options, "training": whole})
+        self._prepare_options({"pretrained": TUNINGS[choice], "training": whole})
         self.mixture_ = shares
         # a text of a class that its model has not seen says nothing about the scores of others
         known = ~(mark_classes(targets[numbers], scores.shape[1]) & (scores == _UNKNOWN_CLASS)).any(1)
@@ -653,7 +653,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             dev,
             evaluate=None if held_out is None else self._make_measure(held_out),
             refit=refit and not self.head_.linear_branch,
-            were_trained_on=bool(self.pretrained_.contrastive),
+            encoder_is_tuned=bool(self.pretrained_.contrastive),
             folder=None if self.training_.run_dir is None else Path(self.training_.run_dir),
             about=repr((self._architecture(), self.model_.precision)),
             report=self._make_log(callbacks),
@@ -774,7 +774,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         labels = self.task_.normalize_labels(examples.labels, "training set")  # those of the model to continue from
         examples = replace(examples, labels=labels)
         scores = np.empty((len(labels), len(self.task_.class_names)))
-        of_tuning = {f"pretrained__{name}": value for name, value in Tuning.of(self.pretrained_).items()}
+        of_tuning = {f"pretrained__{name}": getattr(self.pretrained_, name) for name in ("frozen", "contrastive")}
         for rest, held in split_folds(len(labels), self.task_.stratify(labels)):
             scores[held] = self._score_fold(examples, rest, held, **of_tuning)
         return ScoredTexts.of(scores, self.task_.make_targets(labels, "training set"), examples.weights)

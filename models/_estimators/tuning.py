@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from graphattn.models.pretrained._options import PretrainedOptions
 
 FEW = 100
 """Examples of a class, on average, from which on a pretrained model is fine-tuned."""
@@ -28,74 +25,54 @@ UNDECIDED = frozenset({"dev_fraction", "join_pairs"}.union(*OF_FINE_TUNING.value
 Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """A way of training a pretrained model."""
-
-    name: str
-    frozen: bool
-    contrastive: bool
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its options of the group ``pretrained``."""
-        return {"frozen": self.frozen, "contrastive": self.contrastive}
-
-    @staticmethod
-    def of(options: PretrainedOptions) -> dict[str, Any]:
-        """The same options of a model that was trained."""
-        return {"frozen": options.frozen, "contrastive": options.contrastive}
-
-
-TUNINGS = (
-    Tuning("contrastive", frozen=True, contrastive=True),
-    Tuning("frozen", frozen=True, contrastive=False),
-    Tuning("fine-tuned", frozen=False, contrastive=False),
-)
-"""Those to choose from; of equals the first."""
-PAIR_TUNINGS = (TUNINGS[1], TUNINGS[0], TUNINGS[2])
-"""The same for pairs of texts, of which a contrastive start moves the features together that compare them."""
+TUNINGS: Mapping[str, Mapping[str, bool]] = {
+    "contrastive": {"frozen": True, "contrastive": True},
+    "frozen": {"frozen": True, "contrastive": False},
+    "fine-tuned": {"frozen": False, "contrastive": False},
+}
+"""Name -> its options of the group ``pretrained``; of equals the first is chosen."""
+PAIR_TUNINGS = {name: TUNINGS[name] for name in ("frozen", "contrastive", "fine-tuned")}
+"""Those of pairs of texts, in another order: a contrastive start trains the features that compare both texts."""
 
 
 def choose_tuning(
     targets: npt.NDArray[np.integer],
-    score: Callable[[Tuning, Numbers, Numbers], npt.NDArray[np.floating]],
+    score: Callable[[str, Numbers, Numbers], npt.NDArray[np.floating]],
     folds: list[tuple[Numbers, Numbers]],
     log: Callable[[str], None],
-    tunings: Sequence[Tuning] = TUNINGS,
-) -> tuple[Tuning, dict[str, float], npt.NDArray[np.floating], Numbers]:
-    """Choose the first of some ways of training than which no other is better by two standard errors.
+    tunings: Iterable[str] = TUNINGS,
+) -> tuple[str, dict[str, float], npt.NDArray[np.floating], Numbers]:
+    """Choose the first way of training that no other beats by two standard errors.
 
     ``targets`` are (S,) class ids or (S, C) zeros and ones; ``score`` trains on the first numbers of a fold and returns
-    (len, C) scores of the others. Others that are worse by a standard error are not trained in further folds.
+    (len, C) scores of the others. Further folds leave out ways that the best one beats by a standard error.
 
     Returns
     -------
-    The choice; name -> percentage of held-out texts that are right; scores by the choice, and the numbers of its texts
+    The name of the choice; name -> percentage of held-out texts that are right; the choice's scores, and the numbers of
+    their texts
     """
     remaining, numbers = list(tunings), np.empty(0, np.int64)
-    scores: dict[str, list[npt.NDArray[np.floating]]] = {tuning.name: [] for tuning in tunings}
+    scores: dict[str, list[npt.NDArray[np.floating]]] = {name: [] for name in remaining}
     right: dict[str, npt.NDArray[np.float64]] = {}
     log("few labels, so cross-validation chooses how to train")
     for number, (rest, held) in enumerate(folds, 1):
         numbers = np.concatenate([numbers, held])
-        for tuning in remaining:
-            scores[tuning.name].append(score(tuning, rest, held))
-            right[tuning.name] = _are_right(np.concatenate(scores[tuning.name]), targets[numbers])
-        shown = ", ".join(f"{tuning.name} {100 * right[tuning.name].mean():.1f}" for tuning in remaining)
+        for name in remaining:
+            scores[name].append(score(name, rest, held))
+            right[name] = _are_right(np.concatenate(scores[name]), targets[numbers])
+        shown = ", ".join(f"{name} {100 * right[name].mean():.1f}" for name in remaining)
         log(f"fold {number}/{len(folds)}: {shown} % right so far")
-        best = max(remaining, key=lambda tuning: right[tuning.name].mean())
+        preferred, best = remaining[0], max(remaining, key=lambda name: right[name].mean())
         remaining = [
-            tuning
-            for tuning in remaining
-            if not _is_better(right[best.name], right[tuning.name], errors=2 if tuning is remaining[0] else 1)
+            name for name in remaining if not _is_better(right[best], right[name], errors=2 if name == preferred else 1)
         ]
         if len(numbers) >= _ENOUGH or len(remaining) == 1:
             break
-    chosen = remaining[0].name
+    chosen = remaining[0]
     log(f"chosen: {chosen}")
     shares = {name: 100 * float(values.mean()) for name, values in right.items()}
-    return remaining[0], shares, np.concatenate(scores[chosen]), numbers
+    return chosen, shares, np.concatenate(scores[chosen]), numbers
 
 
 def has_enough_classes(targets: npt.NDArray[Any]) -> bool:

@@ -23,7 +23,7 @@ BATCH = 32
 TEMPERATURE = 0.1
 """What cosines are divided by, as in the paper of the loss."""
 VISITS = 480
-"""Texts that are read in total, if there are fewer; else each is read once."""
+"""Texts that are read in total, each several times; of more texts, as many as there are."""
 
 
 def train_contrastive(

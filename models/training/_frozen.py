@@ -25,7 +25,7 @@ from graphattn.models.training._linear_models import fit_linear, weights_of
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Inverse strengths of the regularization to choose from, for vectors whose mean length is 1."""
 _DEFAULT_STRENGTH, _CONTRASTIVE_STRENGTH = 10.0, 1.0
-"""That of too few texts to choose, and that of vectors which were trained on the same texts."""
+"""That of too few texts to choose, and that of vectors by an encoder that was trained on the same texts."""
 _CHUNK = 4096
 """Texts that are encoded at once, and cached in one file."""
 _SECONDS = 10.0
@@ -44,17 +44,17 @@ def fit_frozen(
     *,
     evaluate: Callable[[list[Any]], dict[str, float]] | None,
     refit: bool,
-    were_trained_on: bool,
+    encoder_is_tuned: bool,
     folder: Path | None,
     about: str,
     report: Report,
 ) -> tuple[dict[str, float], Floats | None]:
     """Fit the head's linear layer: logistic regression, or ridge regression for numbers.
 
-    The strength of the regularization is chosen on the dev set, or by cross-validation, unless the vectors
-    ``were_trained_on`` the texts. ``refit`` adds the dev set afterwards. Vectors are cached in ``folder``; ``about``
-    are the options on which they depend. Returns a row of the history, and (S, C) scores of the dev set before the
-    refit.
+    The strength of the regularization is chosen on the dev set, or by cross-validation, unless ``encoder_is_tuned``:
+    vectors of the same texts then say nothing about others. ``refit`` adds the dev set afterwards. Vectors are cached
+    in ``folder``; ``about`` are the options on which they depend. Returns a row of the history, and (S, C) scores of
+    the dev set before the refit.
     """
     head, start = model.head, time.monotonic()
     assert isinstance(head, ClassificationHead)
@@ -65,7 +65,7 @@ def fit_frozen(
         vectors = encode_items(model, dev, folder, about, report)
         held = _Fit(head, vectors, dev.targets, weights_of(dev).astype(np.float64))
     encoded = time.monotonic()
-    strength = _CONTRASTIVE_STRENGTH if were_trained_on and held is None else fit.choose_strength(held)
+    strength = _CONTRASTIVE_STRENGTH if encoder_is_tuned and held is None else fit.choose_strength(held)
     fit.set_head(strength)
     row: dict[str, float] = {"epoch": 1, "train_loss": fit.loss_of_head()}
     scores = None

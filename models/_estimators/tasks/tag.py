@@ -492,12 +492,17 @@ def _locate_tags(index: int, tags: Any, source: Any) -> list[str]:
     return located
 
 
+def _locate_sentence(source: Any, index: int, where: str) -> tuple[str, str | None, int | None]:
+    """What errors call a sentence, with its file and line if they are known."""
+    path, line = _origin(source)
+    return "this sentence" if path else f"sentence {index} of the {where}", path, line
+
+
 def _require_predicates(column: Sequence[Any], where: str) -> None:
     """Reject sentences without marks of predicates."""
     for index, source in enumerate([None] if isinstance(column, LazyTexts) else column):
         if getattr(source, "predicates", None) is None:
-            path, line = _origin(source)
-            what = "this sentence" if path else f"sentence {index} of the {where}"
+            what, path, line = _locate_sentence(source, index, where)
             raise DataError(
                 f"{what} marks no predicate, as those that the model learnt from do",
                 path=path,
@@ -519,8 +524,7 @@ def _require_features(column: Sequence[Any], where: str, feature_columns: Sequen
     for index, source in enumerate(column):
         missing = next((name for name in names if name not in (getattr(source, "features", None) or ())), None)
         if missing is not None:
-            path, line = _origin(source)
-            what = "this sentence" if path else f"sentence {index} of the {where}"
+            what, path, line = _locate_sentence(source, index, where)
             raise DataError(
                 f"{what} has no feature {missing!r} of words, which the model needs",
                 path=path,

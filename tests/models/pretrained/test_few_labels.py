@@ -164,24 +164,24 @@ def test_a_choice_that_is_clearly_better_wins(right, count, choice, trained):
     targets, calls = np.zeros(count, np.int64), []
 
     def score(tuning, rest, held):
-        calls.append(tuning.name)
-        wrong = np.arange(len(held)) >= round(right[tuning.name] * len(held))
+        calls.append(tuning)
+        wrong = np.arange(len(held)) >= round(right[tuning] * len(held))
         return np.stack([~wrong, wrong], axis=1).astype(float)
 
     lines = []
     chosen, shares, scores, numbers = choose_tuning(targets, score, fold(count), lines.append)
-    assert chosen.name == choice
+    assert chosen == choice
     assert len(calls) == trained
     assert shares[choice] == pytest.approx(100 * right[choice], abs=1)
     assert len(scores) == len(numbers)
     assert lines[-1] == f"chosen: {choice}"
-    assert [tuning.name for tuning in TUNINGS] == list(right)
+    assert list(TUNINGS) == list(right)
 
 
 def test_few_labels_are_cross_validated(folder, capsys):
     chosen = TextClassifier(pretrained=str(folder)).fit(TEXTS, LABELS, callbacks=[EpochLines()])
     assert "few labels" in capsys.readouterr().err
-    assert set(chosen.mixture_) == {tuning.name for tuning in TUNINGS}
+    assert set(chosen.mixture_) == set(TUNINGS)
     assert chosen.pretrained_.frozen is not None
     assert chosen.num_examples_ == {"training": 16}  # all texts are learnt
     grown = chosen.set_params(warm_start=True).fit([*TEXTS, "a new kind x"], [*LABELS, "other"])
@@ -239,7 +239,7 @@ def test_vectors_in_the_run_folder_are_read_again(folder, tmp_path):
 
 def test_options_that_no_flag_sets_leave_the_choice(folder):
     made = TrainingPlan.of(TextClassifier, {"pretrained": str(folder), "seed": 1}).estimator(progress=False)
-    assert set(made.fit(TEXTS[:8], LABELS[:8]).mixture_) == {tuning.name for tuning in TUNINGS}
+    assert set(made.fit(TEXTS[:8], LABELS[:8]).mixture_) == set(TUNINGS)
 
 
 def test_settings_of_a_run_leave_the_same_choice(folder, tmp_path):
@@ -263,7 +263,7 @@ def test_folds_without_two_classes_are_left_out():
 def test_a_class_with_one_example_and_a_weight(folder):
     X, y = TEXTS[:7], ["a"] * 3 + ["b"] * 3 + ["c"]
     few = make(TextClassifier, folder, arguments={"class_weight": {"a": 1, "b": 2, "c": 3}}).fit(X, y)
-    assert set(few.mixture_) == {tuning.name for tuning in TUNINGS}
+    assert set(few.mixture_) == set(TUNINGS)
     assert few.temperature_ < 3  # the score of a class that is unknown in a fold does not count
 
 
