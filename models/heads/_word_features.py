@@ -26,6 +26,8 @@ COLUMN_OFFSETS = (*((offset,) for offset in range(-2, 3)), (-1, 0), (0, 1))
 _REACH = max(OFFSETS)
 _VALUE_BITS = 24
 """Bits of a value in the key of a feature."""
+NO_FEATURE = -1
+"""The key of an unknown value, which no model knows."""
 _STRIDE = 0x9E3779B97F4A7C15
 
 
@@ -94,7 +96,8 @@ def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
         of_columns: list[list[str]] = [[]] * len(words)
         if columns is not None:
             values = torch.from_numpy(columns[start : start + length][words])
-            of_columns = key_columns(values, torch.zeros(len(words))).numpy().astype(str).tolist()
+            rows = key_columns(values, torch.zeros(len(words))).tolist()
+            of_columns = [[str(key) for key in row if key != NO_FEATURE] for row in rows]
         yield [
             [
                 key
@@ -109,7 +112,7 @@ def list_word_keys(corpus: Corpus) -> Iterator[list[list[str]]]:
 def key_columns(values: Tensor, text: Tensor) -> Tensor:
     """(W, C) values of words, (W,) number of each word's text -> (W, F) keys of the features in their neighbourhood.
 
-    The values outside the text are -1.
+    The values outside the text are -1, and 0 is an unknown value, which has no feature: its key is :data:`NO_FEATURE`.
     """
     padded = torch.nn.functional.pad(values.long(), (0, 0, _REACH, _REACH))
     texts = torch.nn.functional.pad(text, (_REACH, _REACH), value=-1)
@@ -120,10 +123,12 @@ def key_columns(values: Tensor, text: Tensor) -> Tensor:
 
     keys = []
     for number, offsets in enumerate(COLUMN_OFFSETS):
-        of_columns = torch.arange(values.shape[1]) + number * values.shape[1]
+        of_columns = torch.arange(values.shape[1], device=values.device) + number * values.shape[1]
+        is_known = torch.ones_like(values, dtype=torch.bool)
         for offset in offsets:
-            of_columns = (of_columns << _VALUE_BITS) + 1 + shift(offset)
-        keys.append(of_columns.expand(len(values), -1))
+            shifted = shift(offset)
+            of_columns, is_known = (of_columns << _VALUE_BITS) + 1 + shifted, is_known & (shifted != 0)
+        keys.append(torch.where(is_known, of_columns, NO_FEATURE))
     return torch.cat(keys, dim=1)
 
 

@@ -36,7 +36,8 @@ def features_around(words, columns=None):
             row |= {(offset, feature) for feature in hash_word_features(token)[:count]}
         for name, values in (columns or {}).items():
             near = {at: values[position + at] if 0 <= position + at < len(words) else "" for at in range(-2, 3)}
-            row |= {(name, offsets, *(near[at] for at in offsets)) for offsets in COLUMN_OFFSETS}
+            around = {offsets: [near[at] for at in offsets] for offsets in COLUMN_OFFSETS}
+            row |= {(name, offsets, *seen) for offsets, seen in around.items() if "f" not in seen}  # an unknown value
         rows.append(row)
     return rows
 
