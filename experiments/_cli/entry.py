@@ -32,10 +32,20 @@ def keep_freed_memory() -> None:
             mallopt(parameter, _KEPT)
 
 
+def let_threads_sleep() -> None:
+    """Let OpenMP's threads that wait for work sleep after microseconds instead of milliseconds.
+
+    A thread that spins keeps a core from another process, or from the thread it waits for.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
 def main() -> None:
     """Run the command line; Ctrl-C during its import exits without a traceback."""
     # PyTorch's matrix products keep a compiled kernel for each shape, and batches have many
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
+    let_threads_sleep()
     keep_freed_memory()
     gc.set_threshold(_FEW_COLLECTIONS)
     try:
