@@ -48,11 +48,12 @@ class RequestError(Exception):
 
 def require_texts(name: str, model: Inspectable) -> None:
     """Reject a model that reads more of words than requests have."""
-    features = model.task_.feature_names
-    if features:
+    names = model.task_.feature_names
+    read = [f"the features {verbatim(', '.join(names))} of words"] if names else []
+    read += ["the marks of predicates"] if model.text_inputs_.predicates else []
+    if read:
         raise ConfigError(
-            f"{verbatim(name)} reads the features {verbatim(', '.join(features))} of words, and a server gets texts "
-            "alone. graphattn predict reads files"
+            f"{verbatim(name)} reads {' and '.join(read)}, and a server gets texts alone. graphattn predict reads files"
         )
 
 

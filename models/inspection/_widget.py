@@ -43,6 +43,13 @@ class AttentionWidget(anywidget.AnyWidget):
             setattr(self, f"{side}layer", max(each.layer for each in first.maps))
         self.observe(self._clear_choices, "text")
 
+    @traitlets.validate("text")
+    def _check_text(self, proposal: Any) -> int:
+        number, count = proposal["value"], len(self._columns[""])
+        if not 0 <= number < count:
+            raise traitlets.TraitError(f"text is {number}; this view has the texts 0 to {count - 1}")
+        return number
+
     @property
     def selected(self) -> pd.DataFrame:
         """What is chosen, as rows of :meth:`Attention.table`."""

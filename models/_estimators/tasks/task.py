@@ -181,10 +181,14 @@ class Task:
         """Check the rules between groups of options before training."""
         pretrained, head = options["pretrained"], options["head"]
         is_alone = encoder.name == NoEncoderOptions.name
-        if cls.has_contrastive and pretrained.contrastive and pretrained.tuned_layers == 0 and is_alone:
+        for name, fits in (("contrastive", cls.has_contrastive), ("frozen", cls.can_be_frozen)):
+            if getattr(pretrained, name) and not fits:
+                problem = f"a model that {cls.description} has no {{{name}}}"
+                raise ConfigError(f"{problem}; leave it out", options=(name,))
+        if pretrained.contrastive and pretrained.tuned_layers == 0 and is_alone:
             problem = "{contrastive} does not fit {tuned_layers=0}, which leaves nothing to train"
             raise ConfigError(f"{problem}; leave one of them out", options=("contrastive", "tuned_layers"))
-        if not pretrained.frozen or not cls.can_be_frozen:
+        if not pretrained.frozen:
             return
         for name, is_needed, fix in (
             ("pretrained", bool(pretrained.pretrained), "give the directory or name of a pretrained model"),
@@ -203,7 +207,7 @@ class Task:
         if pretrained.pretrained and joins and head.linear_branch:
             raise ConfigError("{linear_branch} needs {join_pairs=False}", options=("linear_branch", "join_pairs"))
         self.joins_pairs = bool(pretrained.pretrained) and joins
-        if head.pooling is None and pretrained.frozen and self.can_be_frozen:
+        if head.pooling is None and pretrained.frozen:
             from graphattn.models.pretrained._sentence_encoder import find_pooling
 
             head.pooling = find_pooling(pretrained.pretrained)

@@ -10,6 +10,7 @@ from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conll, read_word_tag
 from graphattn.builders.tag_schemes import convert
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.experiments._serving.requests import require_texts
 from graphattn.models import load
 
 FAST = {"epochs": 4, "learning_rate": 0.04, "dev_fraction": 0.0}
@@ -315,6 +316,8 @@ def test_roles_depend_on_the_marked_predicate(level, roles, able, tmp_path):
     assert tagger.model_.embedding.predicate.weight.shape == (2, 6)
     loaded = load(tagger.save(tmp_path / "model"))
     assert loaded.predict(roles) == tagger.predict(roles)
+    with pytest.raises(ConfigError, match=r"^model reads the marks of predicates, and a server gets texts alone\."):
+        require_texts("model", loaded)
     if level == "bpe":  # a second training takes long
         return
     alone = able("tagger", inputs=inputs).fit([replace(sentence, predicates=None) for sentence in roles])

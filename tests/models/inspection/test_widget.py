@@ -53,6 +53,15 @@ def test_a_notebook_runs(tmp_path):
     assert notebook.cells[2].outputs[0].data["text/plain"] == "[0.25, 0.75]"
 
 
+def test_a_text_that_is_not_shown(attention):
+    pytest.importorskip("anywidget")
+    widget = attention.widget()
+    with pytest.raises(
+        pytest.importorskip("traitlets").TraitError, match=r"^text is 7; this view has the texts 0 to 0$"
+    ):
+        widget.text = 7
+
+
 def test_the_error_without_the_package_names_the_extra(attention, monkeypatch):
     monkeypatch.setitem(sys.modules, "anywidget", None)
     monkeypatch.delitem(sys.modules, "graphattn.models.inspection._widget", raising=False)

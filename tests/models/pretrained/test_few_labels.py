@@ -207,6 +207,19 @@ def test_options_of_fine_tuning_and_other_tasks_leave_no_choice(folder, kind, y,
 
 
 @pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        (TextRegressor, "contrastive", "a model that predicts a number for texts has no contrastive; leave it out"),
+        (SequenceTagger, "frozen", "a model that tags words has no frozen; leave it out"),
+    ],
+)
+def test_ways_of_training_of_other_tasks(folder, kind, name, message):
+    with pytest.raises(ConfigError) as error:
+        make(kind, folder, **{name: True}).validate()
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
     ("arguments", "options", "name"),
     [
         ({"encoder": "ms-trans"}, {}, "encoder"),
