@@ -15,6 +15,11 @@ BINS = 15
 ALL = "all classes"
 
 
+def name_class(label: Any) -> str:
+    """A class as text: numbers and truth values as in JSON."""
+    return label if isinstance(label, str) else json.dumps(label)
+
+
 @dataclass(frozen=True, eq=False)
 class ClassProbabilities:
     """The probability of each class for each text, and whether the text has it.
@@ -43,7 +48,7 @@ class ClassProbabilities:
             several: Collection[Any] = label if multilabel else (label,)
             gold[row, [numbers[name] for name in several if name in numbers]] = 1
         known = gold.any(1) | multilabel
-        names = [name if isinstance(name, str) else json.dumps(name) for name in classes]
+        names = [name_class(name) for name in classes]
         return cls(gold[known] > 0, np.array(shares, np.float64).reshape(gold.shape)[known], names, multilabel)
 
     def measure(self) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn.models._class_probabilities import ClassProbabilities
+from graphattn.models._class_probabilities import ClassProbabilities, name_class
 
 Counts = npt.NDArray[np.int64]
 NONE = "(none)"
@@ -70,7 +69,7 @@ class Outcomes:
         renumbered = np.full(len(names) + 1, len(used))  # the last is for -1
         renumbered[list(used)] = range(len(used))
         gold, predicted = (renumbered[side] for side in sides)
-        classes = [name if isinstance(name, str) else json.dumps(name) for name in (names[n] for n in used)]
+        classes = [name_class(names[n]) for n in used]
         return cls(gold, predicted, np.array(columns[0], np.int64), size, classes)
 
     @property

@@ -15,6 +15,7 @@ from spacy.tokens import Doc, Span
 
 from graphattn.builders.tag_schemes import extract_spans
 from graphattn.exceptions import ConfigError
+from graphattn.models._class_probabilities import name_class
 from graphattn.models._estimators.loading import load
 from graphattn.models._estimators.sequence_tagger import SequenceTagger
 from graphattn.models._estimators.text_classifier import TextClassifier
@@ -75,7 +76,7 @@ class Component:
             doc.user_data[_KEY] = self._key
         estimator, inputs = self.estimator, [self._read(doc) for doc in docs]
         if isinstance(estimator, TextClassifier):
-            names = [str(name) for name in estimator.classes_.tolist()]
+            names = [name_class(name) for name in estimator.classes_.tolist()]
             for doc, row in zip(docs, estimator.predict_proba(inputs), strict=True):
                 doc.cats = {**doc.cats, **dict(zip(names, map(float, row), strict=True))}
             return

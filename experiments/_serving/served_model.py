@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError
+from graphattn.models._class_probabilities import name_class
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -65,7 +66,7 @@ class ServedModel:
         if self._predicts:
             facts |= {"task": self._model.task.name, "encoder": self._model.encoder_.name}
             names = self._model.task_.class_names
-            facts |= {"labels": [name if isinstance(name, str) else json.dumps(name) for name in names]}
+            facts |= {"labels": [name_class(name) for name in names]}
         return facts
 
     def count_tokens(self, item: Any) -> int:

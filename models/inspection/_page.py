@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphattn._schema import WORD
+from graphattn.models._class_probabilities import name_class
 from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import TARGET
 from graphattn.models.inspection._capture import part_name
@@ -82,7 +83,7 @@ def _prediction(attention: Attention) -> dict[str, Any]:
 
 
 def _round_all(probabilities: Mapping[Any, float]) -> dict[str, float]:
-    return {str(name): round(probability, _DIGITS) for name, probability in probabilities.items()}
+    return {name_class(name): round(probability, _DIGITS) for name, probability in probabilities.items()}
 
 
 def _map_with_arrays(head: AttentionMap) -> dict[str, Any]:

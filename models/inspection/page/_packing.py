@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.exceptions import ConfigError
+from graphattn.models._class_probabilities import name_class
 
 MAX_EDGES = 1_000_000
 """Edges of one text on a page, over all layers and heads: about five megabytes."""
@@ -56,8 +57,15 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
             index_of[key] = len(edges)
             edges.append(_pack_edges(head_map))
         rows.append({**head_map.fields, "edges": index_of[key], **_pack_weights(head_map.weights)})
-    header = {name: page[name] for name in ("title", "prediction", "tokens", "words", "parses")}
-    return {**header, "edges": edges, "maps": rows, "kept": kept}
+    header = {name: page[name] for name in ("title", "tokens", "words", "parses")}
+    return {**header, "prediction": _name_labels(page["prediction"]), "edges": edges, "maps": rows, "kept": kept}
+
+
+def _name_labels(prediction: Mapping[str, Any]) -> dict[str, Any]:
+    """The prediction with labels as its probabilities name them, since JavaScript writes 1.0 as 1."""
+    labels = {"label": name_class(prediction["label"])} if "label" in prediction else {}
+    labels |= {"labels": [name_class(label) for label in prediction["labels"]]} if "labels" in prediction else {}
+    return {**prediction, **labels}
 
 
 def _sort_edges(entry: Mapping[str, Any], tokens: Mapping[str, Sequence[str]]) -> _HeadMap:

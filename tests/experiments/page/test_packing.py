@@ -89,3 +89,17 @@ def test_of_too_many_edges_each_target_keeps_the_strongest(edges, most):
 def test_too_long_a_text():
     with pytest.raises(ConfigError, match=r"^a page shows texts of up to 65,535 tokens; cut the text$"):
         pack_page(page_of(65_536, [(0, 0, 1.0)]))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "names"),
+    [
+        ({"label": True}, {"label": "true"}),
+        ({"label": 1.0}, {"label": "1.0"}),
+        ({"labels": [2, "b"]}, {"labels": ["2", "b"]}),
+    ],
+)
+def test_labels_have_the_names_of_their_probabilities(prediction, names):
+    page = page_of(1)
+    page["prediction"] = {**prediction, "probabilities": {}}
+    assert pack_page(page)["prediction"] == {**names, "probabilities": {}}
