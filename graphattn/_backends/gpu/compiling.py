@@ -51,7 +51,11 @@ def compile_kernel(name: str, processor: str, dtype: str, width: int, *, is_rang
     """Compile a kernel for training with dropout, with heads of ``width`` features."""
     kernel, own = getattr(kernels, name), PROCESSORS[processor]
     blocks = choose_blocks(
-        pad_width(width), is_range=is_range, is_exact=dtype == "float32", by_key=name == "backward_key"
+        pad_width(width),
+        is_range=is_range,
+        is_exact=dtype == "float32",
+        by_key=name == "backward_key",
+        processor=own.target.backend,
     )
     options = {each: blocks.pop(each) for each in ("num_warps", "num_stages")}
     constants: dict[str, Any] = {
