@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphattn._devices import to_device
 from graphattn._edges import lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
@@ -68,7 +69,7 @@ def generate(
 
     def generate_texts(batch: Batch, numbers: list[int]) -> Iterable[list[Hypothesis]]:
         seeds = [first - 1 + number for number in numbers]
-        lengths = lengths_of(batch.graph, TOKEN).to(model.device) - special
+        lengths = to_device(lengths_of(batch.graph, TOKEN), model.device) - special
         hypotheses = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
         return (best_first[:count] for best_first in hypotheses)
 
