@@ -90,6 +90,21 @@ def test_predictions_on_a_gpu_wait_for_one_batch_after_the_next(kind, corpus, fi
     assert len(predictions.decisions) == len(inputs)
 
 
+@pytest.mark.parametrize("search", [{"beam": 3, "no_repeat_ngram": 2}, {"sample": True, "top_k": 4}], ids=str)
+def test_a_search_on_a_gpu_waits_for_events_alone(search, corpus, fitted):
+    inputs, _ = corpus("translator", 8)
+    estimator = deepcopy(fitted("translator", "transformer"))
+    estimator.set_params(**{f"search__{name}": value for name, value in search.items()})
+    expected = estimator.predict(inputs)
+    estimator.model_.to("cuda")
+    assert estimator.predict(inputs) == expected
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        estimator.predict(inputs)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def test_a_fit_on_a_gpu_and_its_model_there_and_on_a_cpu(corpus, tiny, tmp_path):
     texts, labels = corpus("classifier", 40)
     for precision in ("32", "bf16"):
