@@ -313,11 +313,12 @@ class Edges:
             device = torch.empty(0, device=device).device  # "cuda" is the current GPU, which may change
         if device == self.indptr.device:
             return self
-        self.add_copy(device, copy_together(self.arrays_for(device), device))
+        if device not in self.plans:
+            self.add_copy(device, copy_together(self.arrays_for(device), device))
         return cast(Edges, self.plans[device])
 
     def arrays_for(self, device: torch.device) -> list[Tensor]:
-        """What a copy on a device needs, none if there is one already. A GPU's plans are made here."""
+        """Arrays of a copy on a device, none if there is one. A GPU's plans are made here, where nothing waits."""
         if device == self.indptr.device or device in self.plans:
             return []
         if device.type == "cuda":
@@ -327,8 +328,8 @@ class Edges:
         return arrays + [plan.array for plan in self._device_plans().values()]
 
     def add_copy(self, device: torch.device, copy_of: Callable[[Tensor], Tensor]) -> None:
-        """Keep a copy of the edges on a device, from copies of :meth:`arrays_for` it."""
-        if device not in (self.indptr.device, *self.plans):
+        """Keep a copy of the edges on a device, from copies of :meth:`arrays_for`, unless there is one."""
+        if device != self.indptr.device and device not in self.plans:
             self.plans[device] = self.convert(copy_of)
 
     def convert(self, convert: Callable[[Tensor], Tensor]) -> Edges:

@@ -281,7 +281,7 @@ class TrainingModule(pl.LightningModule):
 
     @override
     def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
-        return batch  # the loader has copied it
+        return batch  # the loader has copied it to a GPU
 
 
 def _add(total: Tensor | None, gradient: Tensor | None) -> Tensor | None:
