@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphattn._devices import to_device
+from graphattn._devices import copy_together, pack
 from graphattn._edges import Edges
 from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import TOKEN, CanonicalRelation
@@ -126,25 +126,48 @@ class TextBatch:
         Counts stay on the CPU, as PyTorch's ``PackedSequence`` keeps its own: reading them there does not wait for a
         GPU.
         """
-        target = torch.device(device)
-        return self._convert(lambda data: data.to(target) if isinstance(data, Edges) else to_device(data, target))
+        target = torch.empty(0, device=device).device  # "cuda" is the current GPU
+        copy_of = self.copy_arrays(target)
+        return self._replace(lambda edges: edges.to(target), copy_of)
+
+    def copy_arrays(self, device: torch.device, others: Sequence[Tensor] = ()) -> Callable[[Tensor], Tensor]:
+        """Copy edges, their plans, features and other tensors to a device in one piece; returns the copy of each."""
+        copy_of = copy_together([*self._arrays_for(device), *others], device)
+        for edges in self.edges.values():
+            edges.add_copy(device, copy_of)
+        return copy_of
 
     def pin_memory(self) -> TextBatch:
-        """The batch with edges and features in pinned memory, which a ``DataLoader(pin_memory=True)`` asks for."""
-        return self._convert(lambda data: data.pin_memory())
+        """The batch in one piece of pinned memory, with a GPU's plans, for a ``DataLoader(pin_memory=True)``."""
+        arrays = self._arrays_for(torch.device("cuda"))
+        pinned = dict(zip(map(id, arrays), pack(arrays), strict=True))
 
-    def _convert(self, convert: Callable[[Any], Any]) -> TextBatch:
-        def convert_features(features: Mapping[Any, Mapping[str, Tensor]]) -> dict[Any, dict[str, Tensor]]:
+        def pin(array: Tensor) -> Tensor:
+            return pinned[id(array)]
+
+        return self._replace(lambda edges: edges.convert(pin), pin)
+
+    def _arrays_for(self, device: torch.device) -> list[Tensor]:
+        arrays = [array for edges in self.edges.values() for array in edges.arrays_for(device)]
+        return arrays + self.list_features()
+
+    def list_features(self) -> list[Tensor]:
+        """All features of nodes and edges."""
+        types = *self.node_features.values(), *self.edge_features.values()
+        return [rows for named in types for rows in named.values()]
+
+    def _replace(self, edges_of: Callable[[Edges], Edges], rows_of: Callable[[Tensor], Tensor]) -> TextBatch:
+        def replace_features(features: Mapping[Any, Mapping[str, Tensor]]) -> dict[Any, dict[str, Tensor]]:
             return {
-                node_type: {name: convert(rows) for name, rows in named.items()}
+                node_type: {name: rows_of(rows) for name, rows in named.items()}
                 for node_type, named in features.items()
             }
 
         return replace(
             self,
-            edges={relation: convert(edges) for relation, edges in self.edges.items()},
-            node_features=convert_features(self.node_features),
-            edge_features=convert_features(self.edge_features),
+            edges={relation: edges_of(edges) for relation, edges in self.edges.items()},
+            node_features=replace_features(self.node_features),
+            edge_features=replace_features(self.edge_features),
         )
 
     def to_dgl(self) -> DGLGraph:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import accumulate
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from graphattn.exceptions import ConfigError, DeviceMemoryError
 
+S = TypeVar("S")
+T = TypeVar("T")
+
 OLDEST_CAPABILITY = 7, 5
 """Turing; PyTorch's and Triton's kernels of older cards are not tested any more."""
+_ASYNCHRONOUS = ("cuda", "meta")
+"""Devices that compute while the CPU goes on; ``meta`` takes a GPU's place in tests."""
+_ALIGNMENT = 64
+"""Bytes at whose multiples arrays of a buffer begin: kernels are compiled for addresses that are multiples of 16."""
+_COPIES: MutableMapping[Tensor, Tensor] = WeakTensorKeyDictionary()
+"""Tensor on the CPU -> its copy on another device; see :func:`remember_copies`."""
 
 
 class GPU(NamedTuple):
@@ -106,9 +119,85 @@ def _error(name: str, problem: str, fix: str) -> ConfigError:
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """Copy a tensor to a device; neither this process nor the work before on a GPU waits for the copy."""
-    if device.type == "cuda" and tensor.device.type == "cpu":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
+    if device.type == "cpu" or not tensor.is_cpu:
+        return tensor.to(device)
+    copy = _COPIES.get(tensor)
+    if copy is not None and copy.device == device:
+        return copy
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def remember_copies(tensors: Iterable[Tensor], copy_of: Callable[[Tensor], Tensor]) -> None:
+    """Let :func:`to_device` return these copies, while the tensors live; they must not change."""
+    for tensor in tensors:
+        _COPIES[tensor] = copy_of(tensor)
+
+
+def copy_together(tensors: Sequence[Tensor], device: torch.device) -> Callable[[Tensor], Tensor]:
+    """Copy tensors to a GPU in one piece, from pinned memory; the function that is returned has the copy of each.
+
+    The copy is in the current stream: it is as short as a kernel, and whatever reads it comes later in this stream.
+    """
+    if device.type not in _ASYNCHRONOUS or not all(tensor.is_cpu for tensor in tensors):
+        return lambda tensor: tensor.to(device)
+    packed = list(tensors) if _are_packed(tensors) else pack(tensors)
+    buffer = torch.empty(0, dtype=torch.uint8)
+    if packed:
+        buffer = buffer.set_(packed[0].untyped_storage()).to(device, non_blocking=True)
+    views = {
+        id(tensor): _view(buffer, int(own.storage_offset()) * own.element_size(), own)
+        for tensor, own in zip(tensors, packed, strict=True)
+    }
+    return lambda tensor: views[id(tensor)]
+
+
+def pack(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Copies of tensors on the CPU as views of one buffer, which is in pinned memory if there is a GPU."""
+    *starts, total = accumulate(map(_padded_bytes, tensors), initial=0)
+    buffer = torch.empty(total, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
+    return [_view(buffer, start, tensor).copy_(tensor) for start, tensor in zip(starts, tensors, strict=True)]
+
+
+def _are_packed(tensors: Sequence[Tensor]) -> bool:
+    """Whether they are all that one buffer of :func:`pack` holds."""
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+    if list(storages.values()) != [sum(map(_padded_bytes, tensors))]:
+        return False
+    return tensors[0].is_pinned() == torch.cuda.is_available() and all(tensor.is_contiguous() for tensor in tensors)
+
+
+def _padded_bytes(tensor: Tensor) -> int:
+    return -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def _view(buffer: Tensor, start: int, like: Tensor) -> Tensor:
+    """The part of a buffer of bytes that has the type and shape of a tensor."""
+    return buffer[start : start + like.nbytes].view(like.dtype).view(like.shape)
+
+
+def map_ahead(make: Callable[[S], T], items: Iterable[S], device: torch.device) -> Iterator[T]:
+    """``map(make, items)``; for a GPU, a thread makes the next one while the caller has the one before.
+
+    What ``make`` copies to the GPU is in the caller's stream.
+    """
+    if device.type not in _ASYNCHRONOUS:
+        yield from map(make, items)
+        return
+
+    def make_in_stream(item: S, stream: torch.cuda.Stream | None) -> T:
+        with nullcontext() if stream is None else torch.cuda.stream(stream):  # a thread begins in the default one
+            return make(item)
+
+    with ThreadPoolExecutor(1, "graphattn-batches") as thread:
+        ahead: Future[T] | None = None
+        for item in items:
+            stream = torch.cuda.current_stream(device) if device.type == "cuda" else None
+            job = thread.submit(copy_context().run, make_in_stream, item, stream)
+            if ahead is not None:
+                yield ahead.result()
+            ahead = job
+        if ahead is not None:
+            yield ahead.result()
 
 
 def fetch(tensor: Tensor) -> Callable[[], Tensor]:

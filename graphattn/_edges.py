@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from graphattn._devices import to_device
+from graphattn._devices import copy_together
 from graphattn._schema import ONLY, CanonicalRelation, find_relation
 from graphattn._transforms import opaque
 from graphattn.exceptions import GraphError
@@ -30,13 +30,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """A backend's plan of a relation that is made on the CPU; copies of the edges on other devices have it, too."""
+    """A backend's plan of a relation that is made on the CPU; copies of the edges on other devices have it, too.
+
+    The base class says that the edges cannot be planned, so that nobody tries again.
+    """
 
     array: Tensor
     """All its numbers, so that there is one copy."""
 
 
-GPU_PLANNERS: list[Callable[[Edges], DevicePlan | None]] = []
+GPU_PLANNERS: list[Callable[[Edges, torch.device], object]] = []
 """Functions of backends that plan edges on the CPU, before a copy to a GPU: there each step would wait."""
 
 
@@ -179,8 +182,8 @@ class Edges:
         return edges
 
     def __getstate__(self) -> dict[str, object]:
-        # plans hold weak references to other edges, which cannot be copied
-        return {**self.__dict__, "plans": {}}
+        # other plans hold weak references to edges, which cannot be copied
+        return {**self.__dict__, "plans": self._device_plans()}
 
     @property
     @torch.inference_mode(False)
@@ -311,23 +314,26 @@ class Edges:
         if device == self.indptr.device:
             return self
         if device not in self.plans:
-            self.plans[device] = self._copy_to(device)
+            self.add_copy(device, copy_together(self.arrays_for(device), device))
         return cast(Edges, self.plans[device])
 
-    def _copy_to(self, device: torch.device) -> Edges:
+    def arrays_for(self, device: torch.device) -> list[Tensor]:
+        """Arrays of a copy on a device, none if there is one. A GPU's plans are made here, where nothing waits."""
+        if device == self.indptr.device or device in self.plans:
+            return []
         if device.type == "cuda":
             for plan in GPU_PLANNERS:
-                plan(self)
-        copy = self._convert(lambda array: to_device(array, device))
-        # a GPU would wait for each answer
-        copy.is_identity, copy.blocks = self.is_identity, self.blocks
-        return copy
+                plan(self, device)
+        arrays = [self.indptr, *(self.ranges or [self.indices]), *([] if self.edge_ids is None else [self.edge_ids])]
+        return arrays + [plan.array for plan in self._device_plans().values()]
 
-    def pin_memory(self) -> Edges:
-        """The same edges in pinned memory, from which a GPU copies faster."""
-        return self._convert(Tensor.pin_memory)
+    def add_copy(self, device: torch.device, copy_of: Callable[[Tensor], Tensor]) -> None:
+        """Keep a copy of the edges on a device, from copies of :meth:`arrays_for`, unless there is one."""
+        if device != self.indptr.device and device not in self.plans:
+            self.plans[device] = self.convert(copy_of)
 
-    def _convert(self, convert: Callable[[Tensor], Tensor]) -> Edges:
+    def convert(self, convert: Callable[[Tensor], Tensor]) -> Edges:
+        """The same edges with other arrays."""
         indptr = convert(self.indptr)
         if self.ranges is not None:
             low, high = self.ranges
@@ -335,9 +341,13 @@ class Edges:
         else:
             edge_ids = None if self.edge_ids is None else convert(self.edge_ids)
             edges = Edges(indptr, convert(self.indices), self.num_sources, edge_ids, checked=True)
-        plans = {name: plan for name, plan in self.plans.items() if isinstance(plan, DevicePlan)}
-        edges.plans |= {name: replace(plan, array=convert(plan.array)) for name, plan in plans.items()}
+        edges.plans |= {name: replace(plan, array=convert(plan.array)) for name, plan in self._device_plans().items()}
+        # a GPU would wait for each answer
+        edges.is_identity, edges.blocks = self.is_identity, self.blocks
         return edges
+
+    def _device_plans(self) -> dict[object, DevicePlan]:
+        return {name: plan for name, plan in self.plans.items() if isinstance(plan, DevicePlan)}
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """Raise a GraphError when a shape, type or device does not fit the edges."""

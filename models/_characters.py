@@ -95,11 +95,14 @@ class TokenTypeBatch:
     index: Tensor
     features: Tensor | None = None
 
+    @property
+    def model_inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """All but the features, which a linear branch reads on the CPU."""
+        return self.characters, self.capitals, self.index
+
     def to(self, device: torch.device) -> TokenTypeBatch:
-        """Copy to a device."""
-        characters, capitals, index = (to_device(ids, device) for ids in (self.characters, self.capitals, self.index))
-        features = None if self.features is None else to_device(self.features, device)
-        return TokenTypeBatch(characters, capitals, index, features)
+        """Copy the model's inputs to a device."""
+        return TokenTypeBatch(*(to_device(ids, device) for ids in self.model_inputs))
 
 
 class TokenTypeIndex:

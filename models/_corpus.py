@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from typing_extensions import override
 
-from graphattn._devices import to_device
+from graphattn._devices import remember_copies, to_device
 from graphattn._ragged import Ints, Ragged
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders._batch import TextBatch
@@ -49,6 +50,21 @@ class Batch:
     loss_normalizer: float = 1.0  # number by which losses are divided: the targets of the whole batch per process
     target_counts: Tensor | None = None  # (B,) number of tags or tokens per target if targets are flat, else None
     weights: Tensor | None = None  # (B,) factors of the texts' losses; None for equal weights
+
+    def copy_ahead(self, device: torch.device) -> Self:
+        """Copy all tensors to a GPU in one piece; ``to_device`` and ``Edges.to`` then return these copies.
+
+        If they do not fit into its memory, the model copies what it needs, and the error is raised there.
+        """
+        if device.type == "cpu":
+            return self
+        types, graph = self.token_types, self.graph
+        others = [*graph.node_counts.values(), *(() if types is None else types.model_inputs)]
+        others += [tensor for tensor in (self.targets, self.weights) if tensor is not None]
+        with suppress(torch.OutOfMemoryError):
+            copy_of = graph.copy_arrays(device, others)
+            remember_copies([*graph.list_features(), *others], copy_of)
+        return self
 
     def item_weights(self, device: torch.device) -> Tensor | None:
         """(items,) factors of the items' losses: of each text, or of each tag or token."""

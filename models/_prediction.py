@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from graphattn._devices import explain_memory_errors, fetch, to_device
+from graphattn._devices import explain_memory_errors, fetch, map_ahead, to_device
 from graphattn._precision import at_least_float32
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError, TruncationWarning, warn_caller
@@ -69,13 +69,16 @@ def run_model(
     """Run a model over a corpus in evaluation mode, without gradients; its mode is restored.
 
     ``compute`` gets a batch and the numbers of its sentences and returns a result for each of them, or a function that
-    returns them. On a GPU this function is called after the next batch was started. ``batches`` are those of
-    :func:`prediction_batches` by default; one that does not fit into a GPU's memory is halved. The results are in the
-    order of the corpus; a sentence without one has None.
+    returns them. On a GPU this function is called after the next batch was started, while a thread collates and copies
+    the one after that. ``batches`` are those of :func:`prediction_batches` by default; one that does not fit into a
+    GPU's memory is halved. The results are in the order of the corpus; a sentence without one has None.
     """
     results: list[Any] = [None] * len(corpus)
     device = device_of(model)
     started: list[tuple[list[int], Computed]] = []
+
+    def load(numbers: list[int]) -> tuple[list[int], Batch]:
+        return numbers, corpus[numbers].copy_ahead(device)
 
     def finish(number_started: int) -> None:
         while len(started) > number_started:
@@ -86,8 +89,9 @@ def run_model(
                     results[number] = result
 
     with in_evaluation(model), torch.inference_mode():
-        for numbers in prediction_batches(corpus, device) if batches is None else batches:
-            for part, computed in _start(corpus, compute, numbers):
+        chosen = prediction_batches(corpus, device) if batches is None else batches
+        for numbers, batch in map_ahead(load, chosen, device):
+            for part, computed in _start(corpus, compute, numbers, batch):
                 started.append((part, computed))
                 finish(0 if device.type == "cpu" else 1)
         finish(0)
@@ -95,11 +99,11 @@ def run_model(
 
 
 def _start(
-    corpus: Corpus, compute: Callable[[Batch, list[int]], Computed], numbers: list[int]
+    corpus: Corpus, compute: Callable[[Batch, list[int]], Computed], numbers: list[int], batch: Batch
 ) -> Iterator[tuple[list[int], Computed]]:
     """Compute a batch, or its halves if it does not fit into the memory of a GPU."""
     try:
-        computed = compute(corpus[numbers], numbers)
+        computed = compute(batch, numbers)
     except torch.OutOfMemoryError:
         if len(numbers) == 1:
             with explain_memory_errors(
@@ -111,10 +115,12 @@ def _start(
     else:
         yield numbers, computed
         return
+    for edges in batch.graph.edges.values():
+        edges.plans.clear()  # copies on the GPU
     torch.cuda.empty_cache()  # here, where the error and what it refers to are gone
     middle = len(numbers) // 2
     for half in (numbers[:middle], numbers[middle:]):
-        yield from _start(corpus, compute, half)
+        yield from _start(corpus, compute, half, corpus[half])
 
 
 def predict_corpus(

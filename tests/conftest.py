@@ -92,6 +92,29 @@ def corpora() -> Path:
     return find_corpora(os.environ.get("GRAPHATTN_DATA"))
 
 
+@pytest.fixture
+def count_copies() -> "Callable[[Callable[[], object]], int]":
+    """Count the tensors that a function copies from the CPU to ``meta``, which takes a GPU's place."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Copies(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            device = (kwargs or {}).get("device")
+            if func is torch.ops.aten._to_copy.default and device is not None:
+                self.count += args[0].is_cpu and device.type == "meta"
+            return func(*args, **(kwargs or {}))
+
+    def count(function: Callable[[], object]) -> int:
+        with Copies() as copies:
+            function()
+        return copies.count
+
+    return count
+
+
 @pytest.fixture(scope="session")
 def run_in_fork() -> Callable[[Callable[[], object]], int]:
     """Call a function in a fork of this process, which has the libraries loaded, and return the fork's exit code.

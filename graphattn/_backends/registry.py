@@ -13,7 +13,7 @@ from torch import Tensor
 from graphattn._backends.base import Backend
 from graphattn._backends.gpu.plan import plan_of
 from graphattn._devices import OLDEST_CAPABILITY
-from graphattn._edges import GPU_PLANNERS
+from graphattn._edges import GPU_PLANNERS, Edges
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import BackendError, ConfigError, Hint, warn_caller
 
@@ -24,8 +24,6 @@ BACKENDS = {
     "triton": ("graphattn._backends.gpu.backend", "TritonBackend"),
 }
 """Name -> module and class of the package's backends, imported where they run; ``auto`` chooses among them."""
-
-GPU_PLANNERS.append(plan_of)
 
 REGISTERED: dict[str, Backend] = {}
 """Name -> backend that a user registered."""
@@ -81,6 +79,14 @@ def _choose_on_gpu(device: torch.device) -> str:
     if problem is not None:
         warn_caller(Hint(f"{problem}; attention runs in PyTorch's operations, which are slower"))
     return "triton" if problem is None else "torch"
+
+
+def _plan_for_gpu(edges: Edges, device: torch.device) -> None:
+    if _choose_on_gpu(device) == "triton":
+        plan_of(edges)
+
+
+GPU_PLANNERS.append(_plan_for_gpu)
 
 
 def find_gpu_problem(capability: tuple[int, int], *, has_triton: bool) -> str | None:

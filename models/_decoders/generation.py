@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphattn._devices import to_device
 from graphattn._edges import lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
@@ -38,13 +39,14 @@ class ModelScores:
 
     def scores(self, tokens: Tensor) -> Tensor:
         """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
+        latest = to_device(tokens.reshape(-1, 1), self.model.device)
         with self.model.autocast():
-            rows = at_least_float32(self.model.advance(tokens.reshape(-1, 1), self.state, table=self.table).squeeze(1))
+            rows = at_least_float32(self.model.advance(latest, self.state, table=self.table).squeeze(1))
         return rows.log_softmax(1).unflatten(0, tokens.shape)
 
     def keep(self, sources: Tensor, beams: Tensor) -> None:
         """Keep some sources and some of their beams."""
-        self.state.keep(sources, beams)
+        self.state.keep(to_device(sources, self.model.device), to_device(beams, self.model.device))
 
 
 def generate(
@@ -68,7 +70,7 @@ def generate(
 
     def generate_texts(batch: Batch, numbers: list[int]) -> Iterable[list[Hypothesis]]:
         seeds = [first - 1 + number for number in numbers]
-        lengths = lengths_of(batch.graph, TOKEN).to(model.device) - special
+        lengths = lengths_of(batch.graph, TOKEN) - special
         hypotheses = _generate_batch(model, batch, lengths, options, beams, seeds=seeds, blanks=blanks)
         return (best_first[:count] for best_first in hypotheses)
 
@@ -111,4 +113,4 @@ def _generate_batch(
         [np.random.default_rng((options.sample_seed, seed, text)).random(steps) for text in range(beams)]
         for seed in seeds
     ]
-    return sample(scores, limits, rules, torch.tensor(np.array(draws), dtype=torch.float32, device=model.device))
+    return sample(scores, limits, rules, torch.tensor(np.array(draws), dtype=torch.float32))

@@ -1,4 +1,4 @@
-"""Beam search and sampling.
+"""Beam search and sampling. The scores of a step are on the model's device, and all else on the CPU, which waits once.
 
 Letters: B unfinished sources, K beams (or samples) of each, T tokens of each so far, V vocabulary.
 """
@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from graphattn._devices import fetch, to_device
 from graphattn.models._decoders.options import SearchOptions
 
 NEG_INF = float("-inf")
@@ -55,20 +56,20 @@ class Rules:
     def mask(self, scores: Tensor, tokens: Tensor, limits: Tensor) -> Tensor:
         """Set the scores of forbidden tokens to minus infinity, in place; if none is left, the text ends.
 
-        ``scores`` are (B, K, V); ``tokens`` (B, K, 1 + T), starting with ``end``; ``limits`` (B,) maximum numbers of
-        tokens.
+        ``scores`` are (B, K, V), on any device; ``tokens`` (B, K, 1 + T), starting with ``end``; ``limits`` (B,)
+        maximum numbers of tokens.
         """
-        length, ends = tokens.shape[2] - 1, scores[..., self.end].clone()
-        scores[..., list(self.banned)] = NEG_INF
+        length, device, ends = tokens.shape[2] - 1, scores.device, scores[..., self.end].clone()
+        scores.index_fill_(2, to_device(torch.tensor(self.banned, dtype=torch.int64), device), NEG_INF)
         if length < self.options.min_length:
             scores[..., self.end] = NEG_INF
         elif self.options.min_length and self.blanks:
-            empty = torch.isin(tokens[:, :, 1:], tokens.new_tensor(self.blanks)).all(2)
-            others = [self.end, *self.blanks]
-            scores[..., others] = scores[..., others].masked_fill(empty.unsqueeze(2), NEG_INF)
+            empty = torch.isin(tokens[:, :, 1:], torch.tensor(self.blanks)).all(2)
+            others = to_device(torch.tensor([self.end, *self.blanks]), device)
+            scores[..., others] = scores[..., others].masked_fill(to_device(empty, device).unsqueeze(2), NEG_INF)
         if self.options.no_repeat_ngram is not None:
             _mask_repetitions(scores.flatten(0, 1), tokens[:, :, 1:].flatten(0, 1), self.options.no_repeat_ngram)
-        scores[limits <= length] = NEG_INF
+        scores.masked_fill_(to_device(limits <= length, device)[:, None, None], NEG_INF)
         stuck = scores.amax(2) == NEG_INF
         scores[..., self.end] = torch.where(stuck, ends, scores[..., self.end])
         return scores
@@ -85,7 +86,8 @@ def _mask_repetitions(scores: Tensor, tokens: Tensor, size: int) -> None:
     ngrams = tokens.unfold(1, size, 1)  # (R, T - size + 1, size)
     same = (ngrams[..., :-1] == tokens[:, None, tokens.shape[1] - size + 1 :]).all(2)
     rows, positions = same.nonzero(as_tuple=True)
-    scores[rows, ngrams[rows, positions, -1]] = NEG_INF
+    repeated = ngrams[rows, positions, -1]
+    scores[to_device(rows, scores.device), to_device(repeated, scores.device)] = NEG_INF
 
 
 def beam_search(next_tokens: NextTokens, limits: Tensor, rules: Rules) -> list[list[Hypothesis]]:
@@ -97,21 +99,22 @@ def beam_search(next_tokens: NextTokens, limits: Tensor, rules: Rules) -> list[l
     ``next_tokens`` is for all sources with K = ``options.beam`` beams each; ``limits`` are (B,) maximum numbers of
     tokens.
     """
-    width, device = rules.options.beam, limits.device
+    width = rules.options.beam
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
-    sources = torch.arange(len(limits), device=device)
-    written = torch.full((len(limits), width, 1), rules.end, device=device)
-    sums = torch.full((len(limits), width), NEG_INF, device=device)
+    sources = torch.arange(len(limits))
+    written = torch.full((len(limits), width, 1), rules.end)
+    sums = torch.full((len(limits), width), NEG_INF)
     sums[:, 0] = 0.0
     while len(sources):
         scores = rules.mask(next_tokens.scores(written[:, :, -1]), written, limits)
-        totals, beams, tokens = _top_continuations(sums.unsqueeze(2) + scores, 2 * width)
+        best = _top_continuations(to_device(sums, scores.device).unsqueeze(2) + scores, 2 * width)
+        totals, beams, tokens = _fetch(*best)
         ends = tokens == rules.end
         _collect(hypotheses, sources, rules, totals[:, :width], beams, written, ends[:, :width])
         totals = totals.masked_fill(ends, NEG_INF)
         order = ends.to(torch.int8).argsort(dim=1, stable=True)[:, :width]
         sums, beams, tokens = (rows.gather(1, order) for rows in (totals, beams, tokens))
-        counts = torch.tensor([len(hypotheses[source]) for source in sources.tolist()], device=device)
+        counts = torch.tensor([len(hypotheses[source]) for source in sources.tolist()])
         left = ((counts < width) & (sums > NEG_INF).any(1)).nonzero().squeeze(1)
         beams, tokens, sums = beams[left], tokens[left], sums[left]
         sources, limits = sources[left], limits[left]
@@ -119,6 +122,12 @@ def beam_search(next_tokens: NextTokens, limits: Tensor, rules: Rules) -> list[l
         written = torch.cat([kept, tokens.unsqueeze(2)], dim=2)
         next_tokens.keep(left, beams)
     return [sorted(texts, key=lambda hypothesis: -hypothesis.score)[:width] for texts in hypotheses]
+
+
+def _fetch(*rows: Tensor) -> list[Tensor]:
+    """Copy results of a step to the CPU."""
+    copies = [fetch(each) for each in rows]
+    return [wait() for wait in copies]
 
 
 def _top_continuations(totals: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,16 +160,17 @@ def sample(next_tokens: NextTokens, limits: Tensor, rules: Rules, draws: Tensor)
     (B, K, T) numbers from 0 to 1, one for each token, where T exceeds the largest limit.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
-    sources = torch.arange(len(limits), device=limits.device)
-    written = torch.full((*draws.shape[:2], 1), rules.end, device=limits.device)
-    sums = torch.zeros(draws.shape[:2], device=limits.device)
-    lengths = torch.full(draws.shape[:2], -1, device=limits.device)
+    sources = torch.arange(len(limits))
+    written = torch.full((*draws.shape[:2], 1), rules.end)
+    sums = torch.zeros(draws.shape[:2])
+    lengths = torch.full(draws.shape[:2], -1)
     while len(sources):
         step = written.shape[2] - 1
         scores = rules.mask(next_tokens.scores(written[:, :, -1]), written, limits)
-        tokens = draw_tokens(scores, draws[sources][:, :, step], rules.options)
+        drawn = draw_tokens(scores, to_device(draws[sources][:, :, step], scores.device), rules.options)
+        tokens, added = _fetch(drawn, scores.gather(2, drawn.unsqueeze(2)).squeeze(2))
         running = lengths < 0
-        sums = sums + scores.gather(2, tokens.unsqueeze(2)).squeeze(2).masked_fill(~running, 0.0)
+        sums = sums + added.masked_fill(~running, 0.0)
         lengths = torch.where(running & (tokens == rules.end), step, lengths)
         written = torch.cat([written, tokens.unsqueeze(2)], dim=2)
         done = (lengths >= 0).all(1)
@@ -171,7 +181,7 @@ def sample(next_tokens: NextTokens, limits: Tensor, rules: Rules, draws: Tensor)
             ]
         left = (~done).nonzero().squeeze(1)
         sources, limits, written, sums, lengths = (rows[left] for rows in (sources, limits, written, sums, lengths))
-        next_tokens.keep(left, torch.arange(draws.shape[1], device=limits.device).expand(len(left), -1))
+        next_tokens.keep(left, torch.arange(draws.shape[1]).expand(len(left), -1))
     return [sorted(texts, key=lambda hypothesis: -hypothesis.score) for texts in hypotheses]
 
 

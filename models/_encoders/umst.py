@@ -281,18 +281,19 @@ class UMSTEncoder(Encoder):
         tokens = tokens + position_vectors(graph, self.width, tokens)
         if self.classes is not None:
             factor = math.sqrt(self.width) if self.options.scale_classes else 1.0
-            tokens = tokens + factor * self.classes(to_device(word_classes(graph), tokens.device))
+            tokens = tokens + factor * self.classes(word_classes(graph, tokens.device))
         for layer, numbers in zip(self.layers, self._mixers, strict=True):
             mixers = {name: self.mixers[number] for name, number in numbers.items()}
             tokens = layer(text, tokens, mixers, append_layer(weights))
         return self.norm(tokens)
 
 
-def word_classes(graph: TextBatch) -> Tensor:
+def word_classes(graph: TextBatch, device: torch.device) -> Tensor:
     """(N,) 0 for a token that is a whole word, 1 for a part of a split one (section 3.1)."""
-    data = features_of(graph, TOKEN)
-    continues = (data["word"][1:] == data["word"][:-1]) & (data["position"][1:] > 0)
-    classes = torch.zeros_like(data["word"], dtype=torch.long)
+    features = features_of(graph, TOKEN)
+    word, position = (to_device(features[name], device) for name in ("word", "position"))
+    continues = (word[1:] == word[:-1]) & (position[1:] > 0)
+    classes = torch.zeros_like(word, dtype=torch.long)
     classes[1:] |= continues
     classes[:-1] |= continues
     return classes

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn._devices import map_ahead, to_device
 from graphattn.models._corpus import Corpus
 from graphattn.models._options import TrainingOptions
 from graphattn.models._text_model import TextModel
@@ -43,12 +44,11 @@ def train_contrastive(
         optimizer = make_optimizer(model, model.learning_rates, options)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, len(batches), options))
         model.train()
-        for numbers in batches:
-            batch = corpus[numbers]
+        for batch in map_ahead(lambda numbers: corpus[numbers].copy_ahead(model.device), batches, model.device):
             assert batch.targets is not None
             with torch.autocast(model.device.type, torch.bfloat16, enabled=options.resolve_precision() == "bf16"):
                 vectors = head.items_of(head.sentences(model.encode(batch), batch.graph))
-            loss = contrastive_loss(vectors, batch.targets.to(vectors.device))
+            loss = contrastive_loss(vectors, to_device(batch.targets, vectors.device))
             loss.backward()
             nn.utils.clip_grad_norm_(model.encoder.parameters(), options.clip or float("inf"))
             optimizer.step()

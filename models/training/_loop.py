@@ -26,7 +26,6 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
-from torch.utils.data import DataLoader
 
 from graphattn import exceptions
 from graphattn._devices import find_device
@@ -44,7 +43,7 @@ from graphattn.models.training._checkpoints import (
     checkpoint_to_resume,
     run_folder,
 )
-from graphattn.models.training._module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.training._module import BatchLoader, Decide, Evaluate, SharedBatches, TrainingModule, quiet
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
 
 LIGHTNING_PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
@@ -75,9 +74,7 @@ def train(
     """
     _reject_callbacks(callbacks)
     history = [] if history is None else history
-    loader: DataLoader[Any] = DataLoader(
-        corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list
-    )
+    loader = BatchLoader(corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list)
     module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import lightning.pytorch as pl
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 from typing_extensions import override
 
-from graphattn._devices import explain_memory_errors
+from graphattn._devices import explain_memory_errors, map_ahead
 from graphattn._gradients import Function, apply
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
@@ -84,6 +84,21 @@ class SharedBatches(Sampler[list[BatchShard]]):
         return len(self._epoch_batches)
 
 
+class BatchLoader(DataLoader[Any]):
+    """Collates the batches of a training set; for a GPU, the next one while one is computed."""
+
+    device = torch.device("cpu")
+
+    @override
+    def __iter__(self) -> Iterator[list[Batch]]:  # type: ignore[override]
+        if self.device.type == "cpu":
+            return super().__iter__()
+        return map_ahead(self._load, cast(SharedBatches, self.batch_sampler), self.device)
+
+    def _load(self, shards: list[BatchShard]) -> list[Batch]:
+        return [self.dataset[shard].copy_ahead(self.device) for shard in shards]
+
+
 class TrainingModule(pl.LightningModule):
     """A model, its optimizer, and the evaluation of its decisions on the dev set.
 
@@ -95,7 +110,7 @@ class TrainingModule(pl.LightningModule):
         self,
         model: Trainable,
         options: TrainingOptions,
-        loader: DataLoader[list[Batch]],
+        loader: BatchLoader,
         dev: Corpus | None,
         evaluate: Evaluate | None,
         decide: Decide = predict_decisions,
@@ -125,7 +140,7 @@ class TrainingModule(pl.LightningModule):
         return copied
 
     @override
-    def train_dataloader(self) -> DataLoader[list[Batch]]:
+    def train_dataloader(self) -> BatchLoader:
         # Lightning calls this for each epoch, as the number of batches may change
         sampler = self.loader.batch_sampler
         assert isinstance(sampler, SharedBatches)
@@ -134,6 +149,7 @@ class TrainingModule(pl.LightningModule):
         sampler.set_epoch(self.current_epoch)
         loop = self.trainer.fit_loop
         sampler.done = loop.epoch_loop.batch_progress.current.ready if loop.restarting else 0
+        self.loader.device = self.device
         return self.loader
 
     @override
@@ -265,7 +281,7 @@ class TrainingModule(pl.LightningModule):
 
     @override
     def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
-        return batch  # the model moves the tensors it needs
+        return batch  # the loader has copied it to a GPU
 
 
 def _add(total: Tensor | None, gradient: Tensor | None) -> Tensor | None:

@@ -10,6 +10,7 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 
 from graphattn import Edges, attend
+from graphattn._backends.gpu.plan import plan_of
 from graphattn._edges import edges_of, features_of, lengths_of
 from graphattn.builders._batch import RelationArrays, TextBatch, check_edge_count, range_edges
 from graphattn.exceptions import EdgeCountError, GraphError, MissingPackageError
@@ -151,11 +152,23 @@ def test_a_batch_moves_to_a_device(move, batch):
     assert moved.edges[MEMBERSHIP].num_edges == 3
 
 
+def test_a_batch_moves_in_one_copy_with_its_plans(batch, count_copies):
+    lengths = [len(plan_of(edges).array) for edges in batch.edges.values()]
+    moved = []
+    assert count_copies(lambda: moved.extend(batch.to("meta") for _ in range(2))) == 2
+    first, second = moved
+    assert [len(plan_of(edges).array) for edges in first.edges.values()] == lengths
+    assert all(plan_of(edges).array.is_meta for edges in first.edges.values())
+    assert second.edges == first.edges  # while features may have changed
+    assert second.node_features["token"]["id"] is not first.node_features["token"]["id"]
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_loader_pins_a_batch_and_a_gpu_gets_the_same_one(batch):
     loader = torch.utils.data.DataLoader([batch], batch_size=None, pin_memory=True)
     (pinned,) = loader
     assert all(tensor.is_pinned() for tensor in tensors_of(pinned))
+    assert len({tensor.untyped_storage().data_ptr() for tensor in tensors_of(pinned)}) == 1
     moved = pinned.to("cuda")
     for ours, theirs in zip(tensors_of(moved), tensors_of(batch), strict=True):
         assert ours.is_cuda

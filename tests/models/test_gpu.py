@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 def assert_same_losses(model, batch):
     results = []
     moved = replace(batch, graph=batch.graph.to("cuda"))
-    for device, inputs in (("cpu", batch), ("cuda", batch), ("cuda", moved)):
+    ahead = deepcopy(batch).copy_ahead(torch.device("cuda", 0))
+    for device, inputs in (("cpu", batch), ("cuda", batch), ("cuda", moved), ("cuda", ahead)):
         copy = deepcopy(model).double().eval().to(device)
         with torch.backends.cudnn.flags(enabled=False):  # its LSTM has no gradients in evaluation
             loss, scores = copy.loss(inputs)
@@ -63,10 +64,9 @@ def test_nothing_waits_for_the_gpu_in_a_step(kind, corpus, fitted):
     model, examples = deepcopy(estimator.model_).to("cuda").train(), estimator.encode(inputs, labels)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     for numbers in (list(range(8)), list(range(8, 24))):  # the first step loads kernels
-        batch = examples[numbers]
         torch.cuda.set_sync_debug_mode("error" if numbers[0] else "default")
         try:
-            loss, _ = model.loss(batch)
+            loss, _ = model.loss(examples[numbers].copy_ahead(model.device))
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
@@ -88,6 +88,21 @@ def test_predictions_on_a_gpu_wait_for_one_batch_after_the_next(kind, corpus, fi
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert len(predictions.decisions) == len(inputs)
+
+
+@pytest.mark.parametrize("search", [{"beam": 3, "no_repeat_ngram": 2}, {"sample": True, "top_k": 4}], ids=str)
+def test_a_search_on_a_gpu_waits_for_events_alone(search, corpus, fitted):
+    inputs, _ = corpus("translator", 8)
+    estimator = deepcopy(fitted("translator", "transformer"))
+    estimator.set_params(**{f"search__{name}": value for name, value in search.items()})
+    expected = estimator.predict(inputs)
+    estimator.model_.to("cuda")
+    assert estimator.predict(inputs) == expected
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        estimator.predict(inputs)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def test_a_fit_on_a_gpu_and_its_model_there_and_on_a_cpu(corpus, tiny, tmp_path):

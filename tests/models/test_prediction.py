@@ -144,10 +144,12 @@ def test_batches_have_the_budget_of_the_device(fitted):
     assert prediction.token_budget(torch.device("mps"), on_cpu=7) == 7
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
 @pytest.mark.parametrize("is_deferred", [False, True])
-def test_a_batch_that_does_not_fit_is_halved(fitted, is_deferred):
+def test_a_batch_that_does_not_fit_is_halved(fitted, is_deferred, device):
     estimator = fitted("classifier", "ms-trans")
     corpus, sizes = estimator.encode(inputs_of("classifier")), []
+    model = deepcopy(estimator.model_).to(device)
 
     def count_tokens(batch, numbers):
         if len(numbers) > 2:
@@ -156,7 +158,7 @@ def test_a_batch_that_does_not_fit_is_halved(fitted, is_deferred):
         lengths = batch.graph.batch_num_nodes().tolist()
         return (lambda: lengths) if is_deferred else lengths
 
-    assert prediction.run_model(estimator.model_, corpus, count_tokens) == corpus.lengths.tolist()
+    assert prediction.run_model(model, corpus, count_tokens) == corpus.lengths.tolist()
     assert sizes == [2, 2, 2, 2]
 
 

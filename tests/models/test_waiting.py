@@ -5,6 +5,9 @@ from copy import deepcopy
 import pytest
 import torch
 
+from graphattn import Backend, register_backend
+from graphattn._backends.gpu.plan import plan_of
+
 KINDS = ["classifier", "multilabel", "pair", "regressor", "tagger", "crf", "translator"]
 ENCODERS = ["bilstm", "duo", "duo-transformer", "tnt"]
 
@@ -24,3 +27,48 @@ def test_no_operation_depends_on_data(kind, encoder, is_training, corpus, fitted
     assert scores.is_meta
     with pytest.raises(RuntimeError):
         loss.item()
+
+
+class NoAttention(Backend):
+    """Zeros, on any device."""
+
+    def attend_relation(self, edges, query, key, value, **options):
+        return value.new_zeros(edges.num_destinations, *value.shape[1:]), None
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoder", "in_the_step"),
+    [
+        ("classifier", "ms-trans", 0),
+        ("classifier", "transformer", 0),
+        ("classifier", "umst", 2),  # the tokens of words, and words without a tree
+        ("classifier", "mtsa", None),  # which leaves autocast, and there is none
+        ("multilabel", "transformer", 0),
+        ("pair", "transformer", 0),
+        ("regressor", "transformer", 0),
+        ("tagger", "transformer", 1),  # the first token of each word
+    ],
+)
+def test_a_batch_is_copied_at_once(kind, encoder, in_the_step, corpus, fitted, count_copies, monkeypatch):
+    register_backend("no-attention", NoAttention)
+    estimator, (inputs, labels) = fitted(kind, encoder), corpus(kind, 16)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *device: False)
+    batch = estimator.encode(inputs, labels)[list(range(16))]
+    for edges in batch.graph.edges.values():
+        plan_of(edges)
+    meta, model = torch.device("meta"), deepcopy(estimator.model_).to("meta")
+    for module in model.modules():
+        if hasattr(module, "backend"):
+            module.backend = "no-attention"
+    assert count_copies(lambda: batch.copy_ahead(meta)) == 1
+    if in_the_step is not None:
+        assert count_copies(lambda: model.loss(batch)) == in_the_step
+    assert count_copies(lambda: [edges.to(meta) for edges in batch.graph.edges.values()]) == 0
+
+
+def test_a_cpu_has_no_copies(corpus, fitted):
+    batch = fitted("classifier").encode(*corpus("classifier", 4))[[0, 1]]
+    edges = list(batch.graph.edges.values())
+    assert batch.copy_ahead(torch.device("cpu")) is batch
+    assert list(batch.graph.edges.values()) == edges
+    assert not any(relation.plans for relation in edges)

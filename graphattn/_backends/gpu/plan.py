@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphattn._devices import to_device
 from graphattn._edges import DevicePlan, Edges
 
 BLOCK, WORD = 64, 32
@@ -63,15 +64,16 @@ class Layer:
 
 def plan_of(edges: Edges) -> Plan | None:
     """The plan of a relation, cached in its edges; None if a pair of nodes has several edges."""
-    return edges.compute_once("triton", _make_plan)
+    plan = edges.compute_once("triton", _make_plan)
+    return plan if isinstance(plan, Plan) else None
 
 
-def _make_plan(edges: Edges) -> Plan | None:
+def _make_plan(edges: Edges) -> DevicePlan:
     device = edges.indptr.device
     if device.type != "cpu":  # edges that were made on the GPU
-        plan = plan_of(edges.to("cpu"))
-        return None if plan is None else replace(plan, array=plan.array.to(device))
-    return _plan_ranges(edges) or _plan_tiles(edges)
+        plan = _make_plan(edges.to("cpu"))
+        return replace(plan, array=plan.array.to(device))
+    return _plan_ranges(edges) or _plan_tiles(edges) or DevicePlan(edges.indptr[:0])
 
 
 def _plan_ranges(edges: Edges) -> Plan | None:
@@ -81,8 +83,8 @@ def _plan_ranges(edges: Edges) -> Plan | None:
     high = low + edges.indptr.diff().numpy()
     if (low[1:] < low[:-1]).any() or (high[1:] < high[:-1]).any():
         return None
-    sources = np.arange(edges.num_sources)
-    first, stop = np.searchsorted(high, sources, side="right"), np.searchsorted(low, sources, side="right")
+    # destinations that end before a source, or begin up to it
+    first, stop = (np.bincount(ends, minlength=edges.num_sources)[: edges.num_sources].cumsum() for ends in (high, low))
     return _join([low, high, edges.indptr[:-1].numpy() - low], [first, stop], is_range=True)
 
 
@@ -130,8 +132,7 @@ def plan_relation(edges: Edges, heads: int) -> Layer | None:
     if plan is None:
         return None
     table = [(head, head, head, head, 0, plan.by_source) for head in range(heads)]
-    name = f"triton, {heads} heads"
-    return edges.compute_once(name, lambda _: Layer([Launch(plan.array, _to_device(table, plan.array), plan.is_range)]))
+    return edges.compute_once(f"triton, {heads} heads", lambda _: Layer([_launch(plan.array, table, plan.is_range)]))
 
 
 def plan_layer(edges: Sequence[Edges], heads: Sequence[int], *, compact: bool, copies: bool) -> Layer | None:
@@ -174,12 +175,12 @@ def join_plans(plans: Sequence[Plan], heads: Sequence[int], copied: Sequence[boo
             arrays[plan.is_range].append(plan.array)
         head, place = head + count, place + (0 if compact and is_copied else count)
     launches = [
-        Launch(own[0] if len(own) == 1 else torch.cat(own), _to_device(tables[kind], own[0]), kind)
-        for kind, own in arrays.items()
+        _launch(own[0] if len(own) == 1 else torch.cat(own), tables[is_range], is_range)
+        for is_range, own in arrays.items()
         if own
     ]
     return Layer(launches, copies, is_joint=True)
 
 
-def _to_device(table: Sequence[tuple[int, ...]], array: Tensor) -> Tensor:
-    return torch.tensor(table, dtype=torch.int64).to(array.device, non_blocking=True)
+def _launch(plan: Tensor, heads: Sequence[tuple[int, ...]], is_range: bool) -> Launch:
+    return Launch(plan, to_device(torch.tensor(heads, dtype=torch.int64), plan.device), is_range)

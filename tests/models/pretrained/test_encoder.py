@@ -448,7 +448,7 @@ def test_an_export_to_where_nothing_can_be_written(path, save_model, tmp_path):
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
-def test_no_operation_waits_for_a_gpu(save_model, family, monkeypatch):
+def test_no_operation_waits_for_a_gpu(save_model, family, monkeypatch, count_copies):
     """On tensors without data, a question about them is an error."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *device: False)
     encoder = PretrainedEncoder.from_directory(save_model(family), heads="all").train()
@@ -456,3 +456,6 @@ def test_no_operation_waits_for_a_gpu(save_model, family, monkeypatch):
     states = encoder.to("meta")(batch)
     states.sum().backward()
     assert states.is_meta
+    moved = []
+    assert count_copies(lambda: moved.append(batch.to("meta"))) == 1
+    assert count_copies(lambda: encoder(moved[0])) == 0

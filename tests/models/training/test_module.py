@@ -7,11 +7,12 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from graphattn._devices import to_device
 from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
 from graphattn.models._encoders import ENCODERS
 from graphattn.models.training._loop import train
-from graphattn.models.training._module import SharedBatches, TrainingModule
+from graphattn.models.training._module import BatchLoader, SharedBatches, TrainingModule
 
 
 @pytest.mark.parametrize("kind", ["crf", *ENCODERS])
@@ -113,6 +114,24 @@ def test_shards_are_runs_of_about_equally_many_tokens(limit):
     assert all(lengths[shard.sentences].sum() < limit + lengths[shard.sentences].max() for shard in shards)
     assert len(shards) > lengths.sum() / limit / 3
     assert (len(shards) == 1) == (limit >= lengths.sum())
+
+
+def test_a_loader_copies_batches_to_a_gpu(parts, count_copies):
+    _, corpus = parts()
+    meta, loader = (
+        torch.device("meta"),
+        BatchLoader(
+            corpus, batch_sampler=SharedBatches(BudgetBatches(corpus.lengths, max_sentences=5, seed=1)), collate_fn=list
+        ),
+    )
+    on_cpu = [batch for (batch,) in loader]
+    loader.device = meta
+    loaded = [batch for (batch,) in loader]
+    assert len(loaded) == len(loader) > 2
+    for ours, theirs in zip(loaded, on_cpu, strict=True):
+        assert torch.equal(ours.targets, theirs.targets)
+        tensors = ours.targets, *ours.graph.list_features()
+        assert count_copies(lambda tensors=tensors: [to_device(tensor, meta) for tensor in tensors]) == 0
 
 
 def test_texts_without_tokens_are_one_shard():

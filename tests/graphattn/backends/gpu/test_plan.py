@@ -1,5 +1,7 @@
 """Plans of backend ``triton``, decoded as the kernels do, have exactly the pairs of the edges, and their numbers."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -73,10 +75,14 @@ def test_repeated_edges_have_no_plan():
     assert plan_layer([edges], [1], compact=False, copies=False) is None
 
 
-def test_copies_of_edges_have_the_plan(windows):
-    edges = windows([3, 4], "3")
-    assert plan_of(edges).array is not None
-    assert plan_of(edges.to("meta")).array.is_meta
+@pytest.mark.parametrize("copy", [lambda edges: edges.to("meta"), deepcopy], ids=["to a device", "deepcopy"])
+def test_copies_of_edges_have_the_plan(windows, copy):
+    edges, repeated = windows([3, 4], "3"), Edges(torch.tensor([0, 2]), torch.tensor([0, 0]), 1)
+    plan, no_plan = plan_of(edges), plan_of(repeated)
+    copied = plan_of(copy(edges))
+    assert (copied.by_source, copied.is_range, len(copied.array)) == (plan.by_source, plan.is_range, len(plan.array))
+    assert no_plan is None
+    assert plan_of(copy(repeated)) is None  # on a device without data, it could not be found again
 
 
 def test_a_layer_is_planned_once_for_the_same_relations(windows):
