@@ -80,7 +80,10 @@ class Fit:
     def run(self) -> tuple[Sequence[Any], list[Any]] | None:
         """Fit the estimator; return labels and decisions of the dev set for a report, if it can be made of them."""
         device = find_device(self.training.device)
-        training = self._make_model()
+        with torch.random.fork_rng():
+            torch.manual_seed(self.training.seed)
+            training = self._learn_inputs()
+            self._make_model(training)
         self._encode_sets(training)
         self._train(device)
         self.model.to(device)  # which Lightning left
@@ -91,33 +94,22 @@ class Fit:
 
     # -- before training -----------------------------------------------------------------------------------------------
 
-    def _make_model(self) -> Examples:
-        """Learn labels and vocabulary, hold out a dev set, and make the model, with the weights to continue from.
-
-        Returns the training set with words in place of texts.
-        """
-        estimator, previous, training = self.estimator, self.previous, self.examples
-        epochs = self.task.default_epochs(pretrained=bool(self.options["pretrained"].pretrained))
+    def _learn_inputs(self) -> Examples:
+        """Learn labels and vocabulary, and hold out a dev set; return the training set with words in place of texts."""
+        task, previous, training = self.task, self.previous, self.examples
+        epochs = task.default_epochs(pretrained=bool(self.options["pretrained"].pretrained))
         self.training.epochs = self.training.resolve_epochs(len(training.labels), **epochs)
         if previous is not None:
             previous.model_.cpu()
             check_same_kind(self.inputs, previous.text_inputs_)
             training = replace(training, labels=previous.task_.normalize_labels(training.labels, "training set"))
-        with torch.random.fork_rng():
-            torch.manual_seed(self.training.seed)
-            self.task.fit(training, self.options, None if previous is None else previous.task_)
-            training, self.held_out = self._split_dev_set(training)
-            self.metric = self._choose_metric()
-            training = self.task.fit_inputs(self.inputs, training, self.options, previous)
-            weights = self.task.weigh_classes(training.labels, training.weights)
-            self.model, encoder = self.task.make_model(self.inputs, estimator.encoder_, self.options, weights)
-            estimator.model_, estimator.encoder_ = self.model, encoder
-            if estimator.parsing.parser != "none" and self.inputs.builder.deprel_id is None:
-                problem = "no relation of the encoder uses dependencies, so {parser} has no effect"
-                warn_caller(Hint(f"{problem}; add the relation dependency", options=("parser",)))
-            if previous is not None:
-                copy_model(previous, estimator)
-        return training
+        task.fit(training, self.options, None if previous is None else previous.task_)
+        training, self.held_out = self._split_dev_set(training)
+        if self.held_out is not None:
+            self.training.metric = task.choose_dev_metric(self.held_out.labels, self.training.metric)
+        names, main = task.list_metrics(), task.main_metric
+        self.metric = self.training.dev_metric(names, main, dev_set=self.held_out is not None)
+        return task.fit_inputs(self.inputs, training, self.options, previous)
 
     def _split_dev_set(self, training: Examples) -> tuple[Examples, Examples | None]:
         """Training set and dev set, a part of the training set unless the user gives one."""
@@ -139,11 +131,17 @@ class Fit:
         rest, held = split_held_out(size, count, self.task.stratify(training.labels), self.training.seed)
         return training.select(rest), training.select(held)
 
-    def _choose_metric(self) -> str:
-        if self.held_out is not None:
-            self.training.metric = self.task.choose_dev_metric(self.held_out.labels, self.training.metric)
-        names, main = self.task.list_metrics(), self.task.main_metric
-        return self.training.dev_metric(names, main, dev_set=self.held_out is not None)
+    def _make_model(self, training: Examples) -> None:
+        """Make the model, with the weights to continue from."""
+        estimator, inputs = self.estimator, self.inputs
+        weights = self.task.weigh_classes(training.labels, training.weights)
+        self.model, encoder = self.task.make_model(inputs, estimator.encoder_, self.options, weights)
+        estimator.model_, estimator.encoder_ = self.model, encoder
+        if estimator.parsing.parser != "none" and inputs.builder.deprel_id is None:
+            problem = "no relation of the encoder uses dependencies, so {parser} has no effect"
+            warn_caller(Hint(f"{problem}; add the relation dependency", options=("parser",)))
+        if self.previous is not None:
+            copy_model(self.previous, estimator)
 
     def _encode_sets(self, training: Examples) -> None:
         """Encode the training set and the dev set, with one warning of truncation if both are of one corpus."""
