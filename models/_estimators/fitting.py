@@ -201,8 +201,9 @@ class Fit:
             encoder_is_tuned=bool(self.options["pretrained"].contrastive),
             folder=folder,
             about=repr((describe_architecture(self.estimator), self.model.precision)),
-            report=self.log,
+            log=self.log,
         )
+        self.training.epochs = self.estimator.training.epochs  # there were none
         self.estimator.history_ = [row]
         for callback in self.callbacks:
             if isinstance(callback, Tracker):

@@ -186,6 +186,7 @@ def test_few_labels_are_cross_validated(folder, capsys):
     assert chosen.num_examples_ == {"training": 16}  # all texts are learnt
     grown = chosen.set_params(warm_start=True).fit([*TEXTS, "a new kind x"], [*LABELS, "other"])
     assert grown.pretrained_.frozen is chosen.pretrained_.frozen
+    assert grown.num_examples_ == {"training": 17}
     assert set(grown.classes_) == {"neg", "other", "pos"}
 
 
@@ -322,7 +323,7 @@ def test_a_frozen_model_can_be_fine_tuned(folder):
     classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
     changed = classifier.non_default_options()
     assert changed["frozen"] is True
-    assert "join_pairs" not in changed  # it has no pairs
+    assert changed.keys().isdisjoint({"join_pairs", "epochs"})  # it has no pairs, and was not trained in epochs
     fitted = classifier.model_.head.output.weight.clone()
     training = {"training__epochs": 1, "training__learning_rate": 1e-9, "pretrained__tuning_rate": 1e-9}
     tuned = classifier.set_params(warm_start=True, pretrained__frozen=False, **training).fit(TEXTS, LABELS)
