@@ -159,13 +159,15 @@ class Corpus(Dataset[Batch]):
             targets = np.array([tag for row in rows for tag in row], np.int64), counts
         return cls.encode(builder or store.builder(), [texts], targets=targets)
 
-    def with_weights(self, weights: npt.NDArray[np.floating]) -> Self:
+    def with_weights(self, weights: npt.NDArray[np.floating] | None) -> Self:
         """This corpus with weights in the loss; a weight of k has the effect of k copies of the sentence.
 
         Weights are scaled so that the mean loss of the whole corpus is a weighted mean.
 
-        ``weights`` are (S,), not negative.
+        ``weights`` are (S,), not negative; None for equal ones.
         """
+        if weights is None:
+            return self
         targets = self.targets[1] if isinstance(self.targets, tuple) else np.ones(len(self))
         total = float(weights @ targets)
         weighted = copy(self)

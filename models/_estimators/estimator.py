@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,45 +14,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 from typing_extensions import override
 
-from graphattn._devices import find_device
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, warn_caller
-from graphattn.models._corpus import Corpus, digest_of
+from graphattn.exceptions import ConfigError
+from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions, encoder_options
 from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
-from graphattn.models._estimators.inputs import (
-    Columns,
-    as_list,
-    check_weights,
-    map_parts,
-    name_dev_set_in_errors,
-    split_held_out,
-    unpack_dev_set,
-)
+from graphattn.models._estimators.inputs import Columns, as_list, map_parts
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._estimators.tuning import (
-    FEW,
-    FOLDS,
-    OF_FINE_TUNING,
-    PAIR_TUNINGS,
-    TUNINGS,
-    Numbers,
-    choose_tuning,
-    has_enough_classes,
-    mark_classes,
-)
-from graphattn.models._estimators.warm_start import check_same_kind, check_same_options, copy_weights
+from graphattn.models._estimators.warm_start import list_decided_options
 from graphattn.models._inspectable import Inspectable
 from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models._prediction import Predictions, count_truncation, encode_corpus, predict_corpus
+from graphattn.models._prediction import Predictions, encode_corpus, predict_corpus
 from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles, write_model
 from graphattn.models._text_model import TextModel
@@ -70,10 +45,7 @@ if TYPE_CHECKING:
 
     from graphattn.models._dense_model import DenseModel
     from graphattn.models.inspection import Attention
-    from graphattn.models.training._decisions import ScoredTexts
 
-_UNKNOWN_CLASS = -30.0
-"""Score of a class that a model was not trained on."""
 _FITTING = RLock()
 """Held by the thread that fits; its callbacks may fit other estimators."""
 
@@ -187,12 +159,11 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         default = self.task.default_encoder(pretrained=bool(self.pretrained.pretrained))
         return encoder_options(default if self.encoder is None else self.encoder)
 
-    def resolve_options(self) -> dict[str, Any]:
-        """Group -> its options, where those that were not set have the defaults of the preset or pretrained model."""
-        return self._resolve_options({})
+    def resolve_options(self, decided: Mapping[str, Mapping[str, Any]] = {}) -> dict[str, Any]:
+        """Group -> its options, where those that were not set have the defaults of the preset or pretrained model.
 
-    def _resolve_options(self, decided: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """The same with other defaults: group -> option -> value."""
+        ``decided`` are defaults that depend on the training set: group -> option -> value.
+        """
         defaults = self.task.option_defaults(self.preset, pretrained=bool(self.pretrained.pretrained))
         return {
             name: getattr(self, name).with_defaults({**defaults.get(name, {}), **decided.get(name, {})})
@@ -229,14 +200,11 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def _task_arguments(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self.option_groups["task"])}
 
-    def _prepare_options(self, decided: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-        """Copy the options, so that ``set_params`` does not change a fitted model; make its task and its inputs.
-
-        ``decided`` are defaults that depend on the training set: group -> option -> value.
-        """
+    def prepare(self, decided: Mapping[str, Mapping[str, Any]] = {}) -> None:
+        """Copy all options, so that ``set_params`` does not change a fitted model; make its task and its inputs."""
         self.validate()
         self.encoder_ = self.resolve_encoder().copy()
-        resolved = self._resolve_options(decided or {})
+        resolved = self.resolve_options(decided)
         options = {name: group for name, group in resolved.items() if name not in self.late_options}
         vars(self).update({f"{name}_": group for name, group in options.items()})
         if self.inputs_.cls is None:
@@ -264,7 +232,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         return task
 
     @property
-    def _options(self) -> dict[str, Any]:
+    def options_(self) -> dict[str, Any]:
         """Group -> options of the fitted model, without the encoder's and those that may change."""
         return {name: getattr(self, f"{name}_") for name in self._groups() if name not in self.late_options}
 
@@ -273,7 +241,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         self._check_fitted()
         preset, pretrained = self.preset, self.pretrained_.pretrained
         reference = type(self)(self.encoder_.name, preset=preset, pretrained=pretrained)
-        reference._prepare_options()
+        reference.prepare()
         reference.encoder_ = reference.encoder_.for_parts(self.text_inputs_.list_widths(self.encoder_))
         changed: dict[str, Any] = {} if preset == "default" else {"preset": preset}
         if pretrained:  # the reference has the same
@@ -374,453 +342,17 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         TrainingError
             when the loss is not finite
         """
+        from graphattn.models._estimators.fitting import Fit, restore_on_failure  # loads Lightning, which takes seconds
+        from graphattn.models._estimators.tuning import choose_tuning
+
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
-        with _FITTING, self._rollback_on_failure():
-            self._prepare_options(None if previous is None else previous._list_decided_options())
-            examples = self._make_examples(X, y, "there are no training examples", sample_weight=sample_weight)
-            validated = None
-            if previous is None and self._leaves_choice():
-                validated = self._choose_tuning(examples, dev, callbacks)
-            self._fit_examples(examples, dev, previous, callbacks, validated)
+        with _FITTING, restore_on_failure(self):
+            self.prepare({} if previous is None else list_decided_options(previous))
+            empty = "there are no training examples"
+            examples = self.task_.make_examples(X, y, self.inputs_, empty=empty, sample_weight=sample_weight)
+            validated = choose_tuning(self, examples, dev, callbacks) if previous is None else None
+            self._dev_results = Fit(self, examples, dev, previous, callbacks, validated).run()
         return self
-
-    def _list_decided_options(self) -> dict[str, dict[str, Any]]:
-        """Group -> options of the fitted model that its training set or the directory of the pretrained one decided."""
-        names = ("frozen", "contrastive", "join_pairs")
-        decided = {"pretrained": {name: getattr(self.pretrained_, name) for name in names}}
-        if self.pretrained_.frozen and self.task.can_be_frozen:
-            decided["head"] = {"pooling": self.head_.pooling}
-        return decided
-
-    def _leaves_choice(self) -> bool:
-        """Whether this is a pretrained classifier, and no option says how to train it."""
-        if not self.task.has_contrastive or not self.pretrained.pretrained:
-            return False
-        is_alone = self.encoder_.name == NoEncoderOptions.name
-        return is_alone and not any(vars(getattr(self, group)).keys() & of for group, of in OF_FINE_TUNING.items())
-
-    def _choose_tuning(self, examples: Examples, dev: Any, callbacks: Sequence[Callback]) -> ScoredTexts | None:
-        """Choose how to train a pretrained model, if there are few labels; returns scores by cross-validation."""
-        from graphattn.models.training._decisions import ScoredTexts, split_folds
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GraphAttnWarning)  # they are given in training
-            self.task_.fit(examples, self._options)
-        labels = examples.labels
-        if len(labels) >= FEW * len(self.task_.class_names):
-            return None
-        self.task_.weigh_classes(labels, examples.weights)  # rejects weights of other classes
-        targets = np.asarray(self.task_.make_targets(labels, "training set"))
-        folds = split_folds(len(labels), self.task_.stratify(labels), FOLDS)
-        folds = [(rest, held) for rest, held in folds if has_enough_classes(targets[rest])]
-        if not folds:
-            return None
-        needs_dev_set = dev is not None or self.training.metric is not None or "dev_fraction" in vars(self.training)
-        whole = {} if needs_dev_set else {"dev_fraction": 0.0}
-
-        def score(tuning: str, rest: Numbers, held: Numbers) -> npt.NDArray[np.floating]:
-            groups = {"pretrained": TUNINGS[tuning], "training": whole}
-            params = {f"{group}__{name}": value for group, of in groups.items() for name, value in of.items()}
-            return self._score_fold(examples, rest, held, **params)
-
-        tunings = TUNINGS if self.task.texts_per_input == 1 else PAIR_TUNINGS
-        choice, shares, scores, numbers = choose_tuning(targets, score, folds, self._make_log(callbacks), tunings)
-        self._prepare_options({"pretrained": TUNINGS[choice], "training": whole})
-        self.mixture_ = shares
-        # a text of a class that its model has not seen says nothing about the scores of others
-        known = ~(mark_classes(targets[numbers], scores.shape[1]) & (scores == _UNKNOWN_CLASS)).any(1)
-        weights = None if examples.weights is None else examples.weights[numbers][known]
-        return ScoredTexts.of(scores[known], targets[numbers][known], weights) if known.any() else None
-
-    def _make_log(self, callbacks: Sequence[Callback]) -> Callable[[str], None]:
-        """A function that prints lines to standard error if epochs are shown."""
-        from graphattn.models.training.callbacks import shows_epochs
-
-        def log(line: str) -> None:
-            if shows_epochs(self.training_, callbacks):
-                print(line, file=sys.stderr, flush=True)
-
-        return log
-
-    def _fit_examples(
-        self,
-        examples: Examples,
-        dev: Any = None,
-        previous: Self | None = None,
-        callbacks: Sequence[Callback] = (),
-        validated: ScoredTexts | None = None,
-    ) -> None:
-        """Train; ``validated`` are scores by cross-validation, if there are some already."""
-        device = find_device(self.training_.device)
-        if previous is not None:
-            previous.model_.cpu()
-        training, held_out, metric = self._initialize_model(examples, dev, previous)
-        sets = {"training": training, "dev": held_out}
-        self.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
-        corpus, dev_corpus = self._encode_sets(training, held_out)
-        self.model_.set_precision("32" if device.type == "cpu" else self.training_.resolve_precision())
-        scores = None
-        if self.pretrained_.contrastive and self.task.has_contrastive:
-            from graphattn.models.training._contrastive import train_contrastive
-
-            train_contrastive(self.model_.to(device), corpus, self.training_, self._make_log(callbacks))
-        if self.pretrained_.frozen and self.task.can_be_frozen:
-            self.model_.to(device)
-            scores = self._fit_frozen(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
-        else:
-            self._train(corpus, dev_corpus, held_out, metric, callbacks, starts_anew=previous is None)
-            self.model_.to(device)  # which Lightning left
-        mixed, decisions = self._finish_model(corpus, dev_corpus, held_out, refit=dev is None, callbacks=callbacks)
-        self.model_.to(device)  # which a linear branch leaves
-        scores = scores if mixed is None else mixed
-        changed = self._fit_decisions(examples, corpus, dev_corpus, held_out, scores, callbacks, validated)
-        self._review(dev_corpus, held_out, changed or decisions)
-
-    @contextmanager
-    def _rollback_on_failure(self) -> Iterator[None]:
-        """Restore the previous state unless an epoch finished."""
-        before, device = dict(vars(self)), self.model_.device if hasattr(self, "model_") else None
-        for name in ("model_", "history_"):
-            vars(self).pop(name, None)
-        try:
-            yield
-        finally:
-            if vars(self).get("history_"):
-                self.model_.eval()
-                self.text_inputs_.spelling = self.text_inputs_.has_branch
-            else:
-                vars(self).clear()
-                vars(self).update(before)
-                if device is not None:
-                    self.model_.to(device)
-
-    def _make_examples(
-        self,
-        X: Iterable[Any],
-        y: Iterable[Any] | None,
-        empty: str,
-        *,
-        hint: str | None = None,
-        sample_weight: Any = None,
-    ) -> Examples:
-        X = as_list(X, self.task.texts_per_input, self.task_.feature_names)
-        if not X:
-            raise DataError(empty, hint=hint)
-        columns, labels = self._make_columns(X), self.task_.resolve_labels(X, y)
-        return Examples(columns, labels, weights=check_weights(sample_weight, len(labels)))
-
-    def _make_columns(self, X: Iterable[Any]) -> Columns:
-        return self.task_.make_columns(X, self.inputs_)
-
-    def _initialize_model(
-        self, training: Examples, dev: Any, previous: Self | None
-    ) -> tuple[Examples, Examples | None, str]:
-        """Learn labels and vocabulary, and make the model.
-
-        Returns the training set with words in place of texts, the dev set, and the metric that chooses the best epoch.
-        """
-        defaults = self.task.default_epochs(pretrained=bool(self.pretrained_.pretrained))
-        self.training_.epochs = self.training_.resolve_epochs(len(training.labels), **defaults)
-        if previous is not None:
-            check_same_kind(self.text_inputs_, previous.text_inputs_)
-            labels = previous.task_.normalize_labels(training.labels, "training set")
-            training = replace(training, labels=labels)
-        with torch.random.fork_rng():
-            torch.manual_seed(self.training_.seed)
-            self.task_.fit(training, self._options, None if previous is None else previous.task_)
-            training, held_out = self._split_dev_set(training, dev)
-            metric = self._choose_metric(held_out)
-            training = self.task_.fit_inputs(self.text_inputs_, training, self._options, previous)
-            self._make_model(self.task_.weigh_classes(training.labels, training.weights))
-            self._hint_at_unused_parser()
-            if previous is not None:
-                self._copy_model(previous)
-        return training, held_out, metric
-
-    def _choose_metric(self, held_out: Examples | None) -> str:
-        """The metric that chooses the best epoch."""
-        if held_out is not None:
-            self.training_.metric = self.task_.choose_dev_metric(held_out.labels, self.training_.metric)
-        names, main = self.task_.list_metrics(), self.task_.main_metric
-        return self.training_.dev_metric(names, main, dev_set=held_out is not None)
-
-    def _split_dev_set(self, training: Examples, dev: Any) -> tuple[Examples, Examples | None]:
-        """Training set and dev set; when ``dev`` is None, a part of the training set."""
-        if dev is not None:
-            hint = "Without a dev set, a share of the training set is held out."
-            X, y = unpack_dev_set(dev)
-            with name_dev_set_in_errors():
-                held_out = self._make_examples(X, y, "there are no examples in it", hint=hint)
-            return training, Examples(held_out.columns, self.task_.normalize_labels(held_out.labels, "dev set"))
-        size = len(training.labels)
-        count = round(self.training_.dev_fraction * size)
-        if count < 1:
-            return training, None
-        if size - count < 2:
-            problem = f"dev_fraction {self.training_.dev_fraction} of {size} examples would leave {size - count}"
-            remedy = "nothing is held out and the last epoch is kept; lower dev_fraction"
-            warn_caller(GraphAttnWarning(f"{problem} to train on, so {remedy}"))
-            return training, None
-        rest, held = split_held_out(size, count, self.task_.stratify(training.labels), self.training_.seed)
-        return training.select(rest), training.select(held)
-
-    def _make_model(self, weights: Tensor | None = None) -> None:
-        """Make the model and the builder of its inputs; ``weights`` are those of the classes in the loss."""
-        self.model_, self.encoder_ = self.task_.make_model(self.text_inputs_, self.encoder_, self._options, weights)
-
-    def _copy_model(self, previous: Self) -> None:
-        """Copy the weights of the model to continue from, whose options must be the same."""
-        check_same_options(previous._architecture(), self._architecture())
-        copied = self.text_inputs_.copy_vectors(previous.text_inputs_, previous.model_, self.model_)
-        classes = self.task_.match_classes(previous.task_)
-        copy_weights(previous.model_, self.model_, classes, without=copied)
-
-    def _architecture(self) -> dict[str, Any]:
-        """Option -> value of those that describe the fitted model."""
-        values = self.encoder_.to_dict()
-        for name, options in self._options.items():
-            values |= {} if name == "training" else options.to_dict()
-        return values
-
-    def _hint_at_unused_parser(self) -> None:
-        if self.parsing.parser != "none" and self.builder_.deprel_id is None:
-            problem = "no relation of the encoder uses dependencies, so {parser} has no effect"
-            warn_caller(Hint(f"{problem}; add the relation dependency", options=("parser",)))
-
-    def _encode_sets(self, training: Examples, held_out: Examples | None) -> tuple[Corpus, Corpus | None]:
-        """Encode the training set and the dev set, with one warning of truncation if both are of one corpus."""
-        is_one_corpus = held_out is not None and held_out.numbers is not None
-        with count_truncation() if is_one_corpus else nullcontext((0, 0)) as truncated:
-            corpus = self._encode(training.columns, training.labels, where="training set", numbers=training.numbers)
-            if training.weights is not None:
-                corpus = corpus.with_weights(training.weights)
-            dev = None
-            if held_out is not None:
-                dev = self.task_.encode_dev_set(self.text_inputs_, held_out, parsing=self.parsing)
-                dev = dev if held_out.weights is None else dev.with_weights(held_out.weights)
-        count, tokens = truncated
-        if count:
-            warn_caller(self.describe_truncation(count, tokens, "training set"))
-        return corpus, dev
-
-    def _train(
-        self,
-        corpus: Corpus,
-        dev: Corpus | None,
-        held_out: Examples | None,
-        metric: str,
-        callbacks: Sequence[Callback],
-        *,
-        starts_anew: bool,
-    ) -> None:
-        """Train the model."""
-        from graphattn.models.training._loop import train  # Lightning takes seconds to load, and only training needs it
-
-        self.history_ = []
-        train(
-            self.model_,
-            corpus,
-            self.training_,
-            dev=dev,
-            evaluate=None if held_out is None else self._make_measure(held_out),
-            decide=self.task_.predict_dev_set,
-            metric=metric,
-            about=self._fingerprint(held_out, starts_anew=starts_anew),
-            files=None if self.training_.run_dir is None else self._files({}),
-            history=self.history_,
-            callbacks=callbacks,
-        )
-
-    def _fit_frozen(
-        self,
-        corpus: Corpus,
-        dev: Corpus | None,
-        held_out: Examples | None,
-        *,
-        refit: bool,
-        callbacks: Sequence[Callback],
-    ) -> npt.NDArray[np.floating] | None:
-        """Fit the head on the vectors of the encoder as it is; returns scores of the dev set by what was not refitted.
-
-        A linear branch is weighed on the dev set, which then has to stay unseen.
-        """
-        from graphattn.models.training._frozen import fit_frozen
-        from graphattn.models.training.callbacks import Tracker
-
-        row, scores = fit_frozen(
-            self.model_.eval(),
-            corpus,
-            dev,
-            evaluate=None if held_out is None else self._make_measure(held_out),
-            refit=refit and not self.head_.linear_branch,
-            encoder_is_tuned=bool(self.pretrained_.contrastive),
-            folder=None if self.training_.run_dir is None else Path(self.training_.run_dir),
-            about=repr((self._architecture(), self.model_.precision)),
-            report=self._make_log(callbacks),
-        )
-        self.history_ = [row]
-        for callback in callbacks:
-            if isinstance(callback, Tracker):
-                callback.log_epoch(row)
-        return scores
-
-    def _make_measure(self, held_out: Examples) -> Any:
-        """Make a function that measures decisions for the dev set."""
-        measure = partial(self.task_.measure, held_out.labels)
-        if held_out.weights is None or not self.task.weighted_metrics:
-            return measure
-        return partial(measure, weights=held_out.weights)
-
-    def _fingerprint(self, held_out: Examples | None, *, starts_anew: bool) -> dict[str, Any]:
-        """Settings that a resumed run must share with the interrupted one, besides training options and corpora."""
-        groups = {"encoder": self.encoder_, **{name: o for name, o in self._options.items() if name != "training"}}
-        plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
-        start = {}
-        if not starts_anew:
-            start = {"initial weights": digest_of(*(tensor.numpy() for tensor in self.model_.state_dict().values()))}
-        vectors = self.text_inputs_.describe_vectors(self.model_)
-        return {
-            "task": self.task.name,
-            **plain,
-            **start,
-            "class_weight": repr(self.task_.class_weight),
-            "vectors": digest_of(*vectors) if vectors else None,
-            "references": self.task_.describe_references(held_out),
-            **self.task_.to_config(),
-        }
-
-    def _finish_model(
-        self,
-        corpus: Corpus,
-        dev: Corpus | None,
-        held_out: Examples | None,
-        *,
-        refit: bool,
-        callbacks: Sequence[Callback],
-    ) -> tuple[npt.NDArray[np.floating] | None, list[Any] | None]:
-        """Add to the model what is fitted after training; ``refit`` also to the dev set, a part of the training set.
-
-        Returns scores of and decisions for the dev set by what was not fitted to it, if they are known.
-        """
-        self.text_inputs_.finish(corpus)
-        head = self._options.get("head")
-        if head is None or not head.linear_branch:
-            return None, None
-        from graphattn.models.training._linear_branch import fit_linear_branch
-
-        metric = self.training_.metric or self.main_metric
-        measured: list[list[Any]] = []
-
-        def evaluate(decisions: list[Any]) -> dict[str, float]:
-            assert held_out is not None
-            measured.append(decisions)
-            metrics: dict[str, float] = self._make_measure(held_out)(decisions)
-            return metrics
-
-        self.mixture_, scores = fit_linear_branch(
-            self.model_,
-            corpus,
-            dev,
-            self.vocabulary_.words,
-            metric=metric,
-            alone=self.best_epoch().get(f"dev_{metric}"),
-            evaluate=evaluate,
-            refit=refit,
-            training=self.training_,
-            callbacks=callbacks,
-        )
-        self.text_inputs_.has_branch = isinstance(self.model_.linear_branch, WordFeatureBranch)
-        return scores, measured[-1] if measured and self.mixture_ else None
-
-    def _fit_decisions(
-        self,
-        examples: Examples,
-        corpus: Corpus,
-        dev: Corpus | None,
-        held_out: Examples | None,
-        scores: npt.NDArray[np.floating] | None,
-        callbacks: Sequence[Callback],
-        validated: ScoredTexts | None,
-    ) -> list[Any] | None:
-        """Fit what turns the model's scores into probabilities and labels, and measure the dev set with it.
-
-        Without a dev set, ``validated`` takes its place. Returns the decisions for the dev set if these have changed.
-        """
-        if not self.task_.calibrates:
-            return None
-        from graphattn.models.training._decisions import ScoredTexts
-
-        scored = validated
-        if dev is not None:
-            scores = np.array(predict_corpus(self.model_, dev, scores=True).scores) if scores is None else scores
-            scored = ScoredTexts.of(scores, dev.targets, dev.weights)
-        is_validated = dev is None and validated is not None
-        decided = self.task_.fit_decisions(
-            self.model_,
-            corpus,
-            scored,
-            cross_validate=None if is_validated else lambda: validated or self._cross_validate(examples),
-            log=self._make_log(callbacks),
-        )
-        if decided is not None and held_out is not None:
-            metrics = self._make_measure(held_out)(decided)
-            self.mixture_ |= {f"dev_{name}": value for name, value in metrics.items()}
-        return decided
-
-    def _cross_validate(self, examples: Examples) -> ScoredTexts:
-        """The scores of all training texts, each by a model that was trained without its fold."""
-        from graphattn.models.training._decisions import ScoredTexts, split_folds
-
-        labels = self.task_.normalize_labels(examples.labels, "training set")  # those of the model to continue from
-        examples = replace(examples, labels=labels)
-        scores = np.empty((len(labels), len(self.task_.class_names)))
-        of_tuning = {f"pretrained__{name}": getattr(self.pretrained_, name) for name in ("frozen", "contrastive")}
-        for rest, held in split_folds(len(labels), self.task_.stratify(labels)):
-            scores[held] = self._score_fold(examples, rest, held, **of_tuning)
-        return ScoredTexts.of(scores, self.task_.make_targets(labels, "training set"), examples.weights)
-
-    def _score_fold(self, examples: Examples, rest: Numbers, held: Numbers, **params: Any) -> npt.NDArray[np.floating]:
-        """(held, C) scores of texts by a copy of this estimator with other parameters, trained on the rest."""
-        from sklearn.base import clone
-
-        rest_examples = examples.select(rest.tolist())
-        params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}
-        class_weight = self.task_.class_weight
-        if isinstance(class_weight, Mapping):
-            names = self.task_.class_names
-            targets = np.asarray(self.task_.make_targets(rest_examples.labels, "training set"))
-            present = {names[number] for number in np.flatnonzero(mark_classes(targets, len(names)).any(0))}
-            params["class_weight"] = {name: value for name, value in class_weight.items() if name in present}
-        fold = clone(self).set_params(**params)
-        if round(fold.training.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
-            fold.set_params(training__metric=None)
-        with warnings.catch_warnings(), fold._rollback_on_failure():
-            warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
-            fold._prepare_options()
-            fold._fit_examples(rest_examples)
-        details = fold._rerun(examples.select(held.tolist()).columns, scores=True)
-        scores = np.full((len(held), len(self.task_.class_names)), _UNKNOWN_CLASS)
-        scores[:, self.task_.match_classes(fold.task_)] = details.scores
-        return scores
-
-    def _review(self, dev: Corpus | None, held_out: Examples | None, decisions: list[Any] | None) -> None:
-        """Keep the decisions for the dev set; warn if these or the loss show that training went wrong."""
-        from graphattn.models.training._checkpoints import is_first_process
-        from graphattn.models.training._hints import hint_at_loss
-
-        if not is_first_process():
-            return
-        hints: list[Hint | None] = [hint_at_loss(self.history_, self.training_.learning_rate)]
-        if dev is not None and held_out is not None:
-            decisions = decisions or self.task_.predict_dev_set(self.model_, dev)
-            has_vectors = self.text_inputs_.has_vectors
-            hints.append(self.task_.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
-            # a report has no weights, and is of the search of `predict`
-            if held_out.weights is None and self.task.dev_search is None:
-                self._dev_results = held_out.labels, decisions
-        for hint in hints:
-            if hint is not None:
-                warn_caller(hint)
 
     # -- predicting ----------------------------------------------------------------------------------------------------
 
@@ -834,6 +366,9 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         self._check_fitted()
         decisions = map_parts(lambda part: self._decide(self._make_columns(part)), X)
         return self.task_.decode(list(chain.from_iterable(decisions)))
+
+    def _make_columns(self, X: Iterable[Any]) -> Columns:
+        return self.task_.make_columns(X, self.inputs_)
 
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
@@ -990,7 +525,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
         self.task_.list_metrics()  # an error if a library is missing
-        examples = self._make_examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
+        empty = "there are no examples to evaluate on"
+        examples = self.task_.make_examples(X, y, self.inputs_, empty=empty, sample_weight=sample_weight)
         labels = self.task_.normalize_labels(examples.labels, "evaluation set")
         self.task_.check_labels(labels, examples.columns, self.text_inputs_, unknown=unknown)
         return replace(examples, labels=labels)
@@ -1123,7 +659,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             when ``path`` is not a model directory, or cannot be written
         """
         self._check_fitted()
-        files = self._files(notes or {})
+        files = self.to_files(notes or {})
         files.card = self.make_card(results, corpora)
         return write_model(Path(path), files)
 
@@ -1179,7 +715,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         shared |= {"mixture": dict[str, float], "corpus": dict[str, Any], "set_options": dict[str, list[str]]}
         return {**shared, **cls._groups(), **cls.task.config_types()}
 
-    def _files(self, notes: Mapping[str, str]) -> ModelFiles:
+    def to_files(self, notes: Mapping[str, str]) -> ModelFiles:
+        """What :meth:`save` writes, with additional text files."""
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._groups()}
         groups["training"] |= OF_THIS_MACHINE
         groups_as_set = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
@@ -1211,7 +748,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
         groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._groups().items()}
         estimator = cls(encoder_options(config["encoder"]), **groups, **arguments)
-        estimator._prepare_options()
+        estimator.prepare()
         estimator._forget_unset(config["set_options"])
         estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
         inputs, task = estimator.text_inputs_, estimator.task_
@@ -1220,7 +757,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         )
         task.restore(inputs, files)
         with torch.random.fork_rng():
-            estimator._make_model()
+            estimator.model_, estimator.encoder_ = task.make_model(inputs, estimator.encoder_, estimator.options_)
         inputs.restore_frozen_weights(estimator.model_, weights)
         if task.linear_branch is not None and "linear_branch.keys" in weights:
             of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}

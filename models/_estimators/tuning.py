@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from lightning.pytorch.callbacks import Callback
+
+from graphattn.exceptions import GraphAttnWarning
+from graphattn.models._encoders import NoEncoderOptions
+from graphattn.models._estimators.fitting import UNKNOWN_CLASS, Floats, mark_classes, score_fold
+from graphattn.models._estimators.tasks.task import Examples
+from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
+from graphattn.models.training.callbacks import make_log
 
 FEW = 100
 """Examples of a class, on average, from which on a pretrained model is fine-tuned."""
@@ -22,9 +31,6 @@ OF_FINE_TUNING: Mapping[str, frozenset[str]] = {
 UNDECIDED = frozenset({"dev_fraction", "join_pairs"}.union(*OF_FINE_TUNING.values()))
 """Options of which the training set decides the values, unless they are set."""
 
-Numbers = npt.NDArray[np.int64]
-
-
 TUNINGS: Mapping[str, Mapping[str, bool]] = {
     "contrastive": {"frozen": True, "contrastive": True},
     "frozen": {"frozen": True, "contrastive": False},
@@ -36,12 +42,59 @@ PAIR_TUNINGS = {name: TUNINGS[name] for name in ("frozen", "contrastive", "fine-
 
 
 def choose_tuning(
+    estimator: Any, examples: Examples, dev: Any, callbacks: Sequence[Callback] = ()
+) -> ScoredTexts | None:
+    """Choose how to train a pretrained classifier with few labels, unless its options say so.
+
+    The estimator is prepared again, with the options of the choice. Returns its scores by cross-validation.
+    """
+    if not _leaves_choice(estimator):
+        return None
+    task, labels, training = estimator.task_, examples.labels, estimator.training
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphAttnWarning)  # they are given in training
+        task.fit(examples, estimator.options_)
+    if len(labels) >= FEW * len(task.class_names):
+        return None
+    task.weigh_classes(labels, examples.weights)  # rejects weights of other classes
+    targets = np.asarray(task.make_targets(labels, "training set"))
+    folds = split_folds(len(labels), task.stratify(labels), FOLDS)
+    folds = [(rest, held) for rest, held in folds if has_enough_classes(targets[rest])]
+    if not folds:
+        return None
+    needs_dev_set = dev is not None or training.metric is not None or "dev_fraction" in vars(training)
+    whole = {} if needs_dev_set else {"dev_fraction": 0.0}
+
+    def score(tuning: str, rest: Numbers, held: Numbers) -> Floats:
+        groups = {"pretrained": TUNINGS[tuning], "training": whole}
+        params = {f"{group}__{name}": value for group, of in groups.items() for name, value in of.items()}
+        return score_fold(estimator, examples, rest, held, **params)
+
+    tunings, log = TUNINGS if task.texts_per_input == 1 else PAIR_TUNINGS, make_log(estimator.training_, callbacks)
+    choice, shares, scores, numbers = compare_tunings(targets, score, folds, log, tunings)
+    estimator.prepare({"pretrained": TUNINGS[choice], "training": whole})
+    estimator.mixture_ = shares
+    # a text of a class that its model has not seen says nothing about the scores of others
+    known = ~(mark_classes(targets[numbers], scores.shape[1]) & (scores == UNKNOWN_CLASS)).any(1)
+    weights = None if examples.weights is None else examples.weights[numbers][known]
+    return ScoredTexts.of(scores[known], targets[numbers][known], weights) if known.any() else None
+
+
+def _leaves_choice(estimator: Any) -> bool:
+    """Whether an estimator is a pretrained classifier, and no option says how to train it."""
+    is_alone = estimator.encoder_.name == NoEncoderOptions.name
+    if not (estimator.task.has_contrastive and estimator.pretrained.pretrained and is_alone):
+        return False
+    return not any(vars(getattr(estimator, group)).keys() & of for group, of in OF_FINE_TUNING.items())
+
+
+def compare_tunings(
     targets: npt.NDArray[np.integer],
-    score: Callable[[str, Numbers, Numbers], npt.NDArray[np.floating]],
+    score: Callable[[str, Numbers, Numbers], Floats],
     folds: list[tuple[Numbers, Numbers]],
     log: Callable[[str], None],
     tunings: Iterable[str] = TUNINGS,
-) -> tuple[str, dict[str, float], npt.NDArray[np.floating], Numbers]:
+) -> tuple[str, dict[str, float], Floats, Numbers]:
     """Choose the first way of training that no other beats by two standard errors.
 
     ``targets`` are (S,) class ids or (S, C) zeros and ones; ``score`` trains on the first numbers of a fold and returns
@@ -53,7 +106,7 @@ def choose_tuning(
     their texts
     """
     remaining, numbers = list(tunings), np.empty(0, np.int64)
-    scores: dict[str, list[npt.NDArray[np.floating]]] = {name: [] for name in remaining}
+    scores: dict[str, list[Floats]] = {name: [] for name in remaining}
     right: dict[str, npt.NDArray[np.float64]] = {}
     log("few labels, so cross-validation chooses how to train")
     for number, (rest, held) in enumerate(folds, 1):
@@ -80,12 +133,7 @@ def has_enough_classes(targets: npt.NDArray[Any]) -> bool:
     return bool(targets.any()) if targets.ndim == 2 else len(np.unique(targets)) > 1
 
 
-def mark_classes(targets: npt.NDArray[Any], classes: int) -> npt.NDArray[np.bool_]:
-    """(S, C) whether a text has a class."""
-    return targets > 0 if targets.ndim == 2 else targets[:, None] == np.arange(classes)
-
-
-def _are_right(scores: npt.NDArray[np.floating], targets: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+def _are_right(scores: Floats, targets: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     """(S,) ones and zeros; of several labels, the share of a text's predicted and true ones that are both."""
     if targets.ndim == 1:
         return np.asarray(scores.argmax(1) == targets, np.float64)

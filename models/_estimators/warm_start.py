@@ -20,6 +20,34 @@ _CHANGEABLE = {
 """Options that a model may change when it is trained further, besides all kinds of dropout."""
 
 
+def list_decided_options(previous: Any) -> dict[str, dict[str, Any]]:
+    """Group -> options that the training set, or the directory of a pretrained model, decided for an estimator."""
+    pretrained = previous.pretrained_
+    decided = {"pretrained": {name: getattr(pretrained, name) for name in ("frozen", "contrastive", "join_pairs")}}
+    if pretrained.frozen and previous.task.can_be_frozen:
+        decided["head"] = {"pooling": previous.head_.pooling}
+    is_trained_alike = previous.pretrained.frozen in (None, pretrained.frozen) and previous.training.metric is None
+    if previous.task.has_contrastive and pretrained.pretrained and is_trained_alike:
+        decided["training"] = {"dev_fraction": previous.training_.dev_fraction}
+    return decided
+
+
+def describe_architecture(estimator: Any) -> dict[str, Any]:
+    """Option -> value of those that describe the model of an estimator."""
+    values = estimator.encoder_.to_dict()
+    for name, options in estimator.options_.items():
+        values |= {} if name == "training" else options.to_dict()
+    return values
+
+
+def copy_model(previous: Any, estimator: Any) -> None:
+    """Copy the weights of the model to continue from, whose options must be the same."""
+    check_same_options(describe_architecture(previous), describe_architecture(estimator))
+    copied = estimator.text_inputs_.copy_vectors(previous.text_inputs_, previous.model_, estimator.model_)
+    classes = estimator.task_.match_classes(previous.task_)
+    copy_weights(previous.model_, estimator.model_, classes, without=copied)
+
+
 def check_same_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Reject another value of an option that describes the trained model."""
     for name in now:

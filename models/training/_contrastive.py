@@ -27,9 +27,7 @@ VISITS = 480
 """Texts that are read in total, each several times; of more texts, as many as there are."""
 
 
-def train_contrastive(
-    model: TextModel, corpus: Corpus, options: TrainingOptions, report: Callable[[str], None]
-) -> None:
+def train_contrastive(model: TextModel, corpus: Corpus, options: TrainingOptions, log: Callable[[str], None]) -> None:
     """Train the encoder so that texts of a class have similar vectors, before the head is fitted on them.
 
     Such a start is the first stage of SetFit (Tunstall et al. 2022, section 3.1). Here a batch is compared with itself,
@@ -57,7 +55,7 @@ def train_contrastive(
             losses.append(loss.detach())
         model.eval()
     mean = float(torch.stack(losses[-len(losses) // 4 :]).mean())
-    report(f"contrastive start: {len(batches)} steps, loss {mean:.4f}, {time.monotonic() - start:.1f} s")
+    log(f"contrastive start: {len(batches)} steps, loss {mean:.4f}, {time.monotonic() - start:.1f} s")
 
 
 def contrastive_loss(vectors: Tensor, targets: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ _SECONDS = 10.0
 _MOST_FOLDED = 2000
 """Texts of which all folds are used to choose the strength; of more, one."""
 
-Report = Callable[[str], None]
+Log = Callable[[str], None]
 Floats = npt.NDArray[np.float32]
 
 
@@ -47,7 +47,7 @@ def fit_frozen(
     encoder_is_tuned: bool,
     folder: Path | None,
     about: str,
-    report: Report,
+    log: Log,
 ) -> tuple[dict[str, float], Floats | None]:
     """Fit the head's linear layer: logistic regression, or ridge regression for numbers.
 
@@ -58,11 +58,11 @@ def fit_frozen(
     """
     head, start = model.head, time.monotonic()
     assert isinstance(head, ClassificationHead)
-    vectors = encode_items(model, corpus, folder, about, report)
+    vectors = encode_items(model, corpus, folder, about, log)
     fit = _Fit(head, vectors, corpus.targets, weights_of(corpus).astype(np.float64))
     held = None
     if dev is not None:
-        vectors = encode_items(model, dev, folder, about, report)
+        vectors = encode_items(model, dev, folder, about, log)
         held = _Fit(head, vectors, dev.targets, weights_of(dev).astype(np.float64))
     encoded = time.monotonic()
     strength = _CONTRASTIVE_STRENGTH if encoder_is_tuned and held is None else fit.choose_strength(held)
@@ -78,7 +78,7 @@ def fit_frozen(
         if refit:
             fit.join(held).set_head(strength)
     seconds = f"{encoded - start:.1f} s to encode, {time.monotonic() - encoded:.1f} s to fit"
-    report(f"frozen: {len(corpus):,} texts, strength {strength:g}, loss {row['train_loss']:.4f}, {seconds}")
+    log(f"frozen: {len(corpus):,} texts, strength {strength:g}, loss {row['train_loss']:.4f}, {seconds}")
     return row, scores
 
 
@@ -144,7 +144,7 @@ class _Fit:
         return copy.deepcopy(self.head).cpu().loss(scores, targets, None, weights)  # type: ignore[arg-type]
 
 
-def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, about: str, report: Report) -> Floats:
+def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, about: str, log: Log) -> Floats:
     """(S, F) inputs of the head's linear layer, in the order of the corpus.
 
     With a ``folder``, each chunk of them is cached in a file, whose name has a digest of the model, its options
@@ -169,7 +169,7 @@ def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, about: s
             path.parent.mkdir(parents=True, exist_ok=True)
             write_sealed(path, content.getvalue())
         if time.monotonic() - shown > _SECONDS:
-            report(f"frozen: {start + len(chunk):,} of {len(corpus):,} texts encoded")
+            log(f"frozen: {start + len(chunk):,} of {len(corpus):,} texts encoded")
             shown = time.monotonic()
     return np.concatenate(parts)
 

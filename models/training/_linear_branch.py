@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from torch import Tensor, nn
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders._layout import concatenate
 from graphattn.models._corpus import Batch, Corpus
-from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import prediction_batches, split_rows
 from graphattn.models._text_model import TextModel, in_evaluation
 from graphattn.models.heads import ClassificationHead, Head, TaggingHead
@@ -30,7 +28,6 @@ from graphattn.models.heads._word_features import WordFeatureBranch, list_word_k
 from graphattn.models.training._linear_models import fit_linear, weights_of
 
 if TYPE_CHECKING:
-    from lightning.pytorch.callbacks import Callback
     from scipy.sparse import csr_matrix
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
@@ -59,29 +56,20 @@ def fit_linear_branch(
     *,
     metric: str,
     alone: float | None,
-    evaluate: Callable[[list[Any]], dict[str, float]],
+    evaluate: Callable[[list[Any]], dict[str, float]] | None,
     refit: bool,
-    training: TrainingOptions,
-    callbacks: Sequence[Callback],
-) -> tuple[dict[str, float], npt.NDArray[np.floating] | None]:
+    log: Callable[[str], None],
+) -> tuple[dict[str, float], npt.NDArray[np.floating] | None, list[Any] | None]:
     """Add a branch to a trained model, if the dev set is predicted no worse with it.
 
     Both branches are weighed by the likelihood of the dev set: the scores of the model become ``deep * graph + linear *
     branch``, and so do the transitions of a CRF: a product of experts. Without a dev set the factors are
-    :data:`TYPICAL`. Returns the factors and the dev metrics with the branch, and the scores of the dev set before the
-    branch is refitted on it; nothing and None when it is left out.
+    :data:`TYPICAL`. Returns the factors and the dev metrics with the branch, and scores and decisions for the dev set
+    before the branch is refitted on it; nothing and None when it is left out.
 
     ``words`` are the texts of the token ids; ``alone`` is the dev metric without the branch, and ``evaluate`` measures
     decisions for the dev set. ``refit`` adds the dev set to the training set of the branch that is kept.
     """
-    from graphattn.models.training.callbacks import shows_epochs  # imports Lightning
-
-    shown = shows_epochs(training, callbacks)
-
-    def report(line: str) -> None:
-        if shown:
-            print(line, file=sys.stderr, flush=True)
-
     fits: list[Fit] = [partial(_fit_ngrams, model.head, words, strength) for strength in STRENGTHS]
     if isinstance(model.head, TaggingHead):
         fits = [partial(fit_word_features, model.head)]
@@ -91,31 +79,32 @@ def fit_linear_branch(
     start = time.monotonic()
     if dev is None:
         branch, head = fits[len(fits) // 2](corpus)
-        report(f"linear branch: {time.monotonic() - start:.1f} s")
-        return _combine(model, branch, head, *TYPICAL), None
+        log(f"linear branch: {time.monotonic() - start:.1f} s")
+        return _combine(model, branch, head, *TYPICAL), None, None
     trials = list[_Trial]()
     total = len(fits) + refit
     for number, fit in enumerate(fits, 1):
         trials.append(_Trial(fit, model.head, *fit(corpus), scored))
         loss, seconds = trials[-1].loss / len(dev), time.monotonic() - start
-        report(f"linear branch {number}/{total}: dev loss {loss:.4f}, {seconds:.1f} s")
+        log(f"linear branch {number}/{total}: dev loss {loss:.4f}, {seconds:.1f} s")
         start = time.monotonic()
     best = min(trials, key=lambda trial: trial.loss)
-    metrics = evaluate(best.decide())
-    assert alone is not None
+    decisions = best.decide()
+    assert evaluate is not None and alone is not None
+    metrics = evaluate(decisions)
     is_added = metrics[metric] >= alone
-    report(
+    log(
         f"linear branch {'added' if is_added else 'left out'}: dev {metric.replace('_', ' ')} "
         f"{metrics[metric]:.2f} with it, {alone:.2f} without"
     )
     if not is_added:
-        return {}, None
+        return {}, None, None
     branch, head = best.branch, best.branch_head
     if refit:
         branch, head = best.fit(_join(corpus, _drop_edges(dev)))
-        report(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
+        log(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
     factors = _combine(model, branch, head, best.deep, best.linear)
-    return {**factors, **{f"dev_{name}": value for name, value in metrics.items()}}, best.mix_scores()
+    return {**factors, **{f"dev_{name}": value for name, value in metrics.items()}}, best.mix_scores(), decisions
 
 
 class _Trial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -225,11 +225,16 @@ def describe_duration(seconds: float) -> str:
     return f"about {value:.2g} {unit}" if value < 100 else f"about {value:,.0f} {unit}"
 
 
-def shows_epochs(options: TrainingOptions, callbacks: Sequence[Callback]) -> bool:
-    """Whether this process shows epochs, as lines or with a progress bar."""
-    return is_first_process() and (
-        shows_bar(options) or any(isinstance(callback, EpochLines) for callback in callbacks)
-    )
+def make_log(options: TrainingOptions, callbacks: Sequence[Callback]) -> Callable[[str], None]:
+    """A function that prints lines to standard error if this process shows epochs, as lines or with a progress bar."""
+    has_lines = any(isinstance(callback, EpochLines) for callback in callbacks)
+    shows_epochs = is_first_process() and (has_lines or shows_bar(options))
+
+    def log(line: str) -> None:
+        if shows_epochs:
+            print(line, file=sys.stderr, flush=True)
+
+    return log
 
 
 def shows_bar(options: TrainingOptions) -> bool:

@@ -18,7 +18,15 @@ from graphattn.builders._word_boundaries import strip_html
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
-from graphattn.models._estimators.inputs import Columns, as_text, pair_columns, select, single_column
+from graphattn.models._estimators.inputs import (
+    Columns,
+    as_list,
+    as_text,
+    check_weights,
+    pair_columns,
+    select,
+    single_column,
+)
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, adapt_to_encoder
@@ -255,6 +263,23 @@ class Task:
         self.check_read(labels, path)
 
     # -- inputs and labels ---------------------------------------------------------------------------------------------
+
+    def make_examples(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None,
+        inputs: Any,
+        *,
+        empty: str,
+        hint: str | None = None,
+        sample_weight: Any = None,
+    ) -> Examples:
+        """Inputs with their labels; ``empty`` is the error if there are none, ``inputs`` are options."""
+        X = as_list(X, self.texts_per_input, self.feature_names)
+        if not X:
+            raise DataError(empty, hint=hint)
+        columns, labels = self.make_columns(X, inputs), self.resolve_labels(X, y)
+        return Examples(columns, labels, weights=check_weights(sample_weight, len(labels)))
 
     def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
         """Inputs as one column of sources, or two for pairs; without HTML if the options of inputs say so."""

@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.experiments._cli.training_run import format_plan
 from graphattn.models import HeadOptions, TrainingOptions
-from graphattn.models._estimators.tuning import TUNINGS, choose_tuning, has_enough_classes
+from graphattn.models._estimators.tuning import TUNINGS, compare_tunings, has_enough_classes
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.training._contrastive import contrastive_loss, draw_batches
@@ -169,7 +169,7 @@ def test_a_choice_that_is_clearly_better_wins(right, count, choice, trained):
         return np.stack([~wrong, wrong], axis=1).astype(float)
 
     lines = []
-    chosen, shares, scores, numbers = choose_tuning(targets, score, fold(count), lines.append)
+    chosen, shares, scores, numbers = compare_tunings(targets, score, fold(count), lines.append)
     assert chosen == choice
     assert len(calls) == trained
     assert shares[choice] == pytest.approx(100 * right[choice], abs=1)
@@ -186,6 +186,7 @@ def test_few_labels_are_cross_validated(folder, capsys):
     assert chosen.num_examples_ == {"training": 16}  # all texts are learnt
     grown = chosen.set_params(warm_start=True).fit([*TEXTS, "a new kind x"], [*LABELS, "other"])
     assert grown.pretrained_.frozen is chosen.pretrained_.frozen
+    assert grown.num_examples_ == {"training": 17}
     assert set(grown.classes_) == {"neg", "other", "pos"}
 
 
@@ -335,7 +336,7 @@ def test_a_frozen_model_can_be_fine_tuned(folder):
     classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
     changed = classifier.non_default_options()
     assert changed["frozen"] is True
-    assert "join_pairs" not in changed  # it has no pairs
+    assert changed.keys().isdisjoint({"join_pairs", "epochs"})  # it has no pairs, and was not trained in epochs
     fitted = classifier.model_.head.output.weight.clone()
     training = {"training__epochs": 1, "training__learning_rate": 1e-9, "pretrained__tuning_rate": 1e-9}
     tuned = classifier.set_params(warm_start=True, pretrained__frozen=False, **training).fit(TEXTS, LABELS)

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
 from graphattn.models._encoders import encoder_options
+from graphattn.models._estimators import fitting
 from graphattn.models.heads._word_features import list_word_keys
 from graphattn.models.training import _linear_branch as linear_branch
 from graphattn.models.training._linear_models import fit_logistic_regression
@@ -183,7 +184,7 @@ def test_weights_of_held_out_examples_reach_the_linear_branch(corpus, monkeypatc
         dev_sets.append(dev)
         return fit(model, corpus, dev, *arguments, **options)
 
-    monkeypatch.setattr(linear_branch, "fit_linear_branch", spy)
+    monkeypatch.setattr(fitting, "fit_linear_branch", spy)
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0.5)
     weights = np.arange(len(texts)) % 2
     TextClassifier(encoder_options(SMALL), training=options).fit(texts, labels, sample_weight=weights)

@@ -1,0 +1,360 @@
+"""How an estimator is fitted, step by step; and scores of texts by models that were trained without their fold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from lightning.pytorch.callbacks import Callback
+from sklearn.base import clone
+
+from graphattn._devices import find_device
+from graphattn.exceptions import GraphAttnWarning, Hint, warn_caller
+from graphattn.models._corpus import Corpus, digest_of
+from graphattn.models._estimators.inputs import name_dev_set_in_errors, split_held_out, unpack_dev_set
+from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.warm_start import check_same_kind, copy_model, describe_architecture
+from graphattn.models._options import TrainingOptions
+from graphattn.models._prediction import count_truncation, predict_corpus
+from graphattn.models.heads._word_features import WordFeatureBranch
+from graphattn.models.training._checkpoints import is_first_process
+from graphattn.models.training._contrastive import train_contrastive
+from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
+from graphattn.models.training._frozen import fit_frozen
+from graphattn.models.training._hints import hint_at_loss
+from graphattn.models.training._linear_branch import fit_linear_branch
+from graphattn.models.training._loop import train
+from graphattn.models.training.callbacks import Tracker, make_log
+
+Floats = npt.NDArray[np.floating]
+
+UNKNOWN_CLASS = -30.0
+"""Score of a class that a model was not trained on."""
+
+
+class Fit:
+    """One fit of an estimator, whose options are prepared.
+
+    ``dev`` is the user's dev set, ``previous`` the estimator to continue from, and ``validated`` are scores of the
+    training texts by cross-validation, if the way of training was chosen so.
+    """
+
+    model: Any
+    corpus: Corpus
+    held_out: Examples | None
+    """The dev set; ``dev_corpus`` is its encoded form."""
+    dev_corpus: Corpus | None = None
+    metric: str
+    """The dev metric that chooses the best epoch."""
+    scores: Floats | None = None
+    """(S, C) scores of the dev set by what was not fitted to it; None if they are those of the model."""
+    decisions: list[Any] | None = None
+    """Decisions for the dev set by what was not fitted to it; None if they are those of the model."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        examples: Examples,
+        dev: Any = None,
+        previous: Any = None,
+        callbacks: Sequence[Callback] = (),
+        validated: ScoredTexts | None = None,
+    ):
+        self.estimator, self.examples, self.dev, self.previous = estimator, examples, dev, previous
+        self.callbacks, self.validated = callbacks, validated
+        self.task: Task = estimator.task_
+        self.inputs: TextInputs = estimator.text_inputs_
+        self.options: Mapping[str, Any] = estimator.options_
+        self.training: TrainingOptions = self.options["training"]
+        self.log = make_log(self.training, callbacks)
+
+    def run(self) -> tuple[Sequence[Any], list[Any]] | None:
+        """Fit the estimator; return labels and decisions of the dev set for a report, if it can be made of them."""
+        device = find_device(self.training.device)
+        with torch.random.fork_rng():
+            torch.manual_seed(self.training.seed)
+            training = self._learn_inputs()
+            self._make_model(training)
+        self._encode_sets(training)
+        self._train(device)
+        self.model.to(device)  # which Lightning left
+        self._add_linear_branch()
+        self.model.to(device)  # which a linear branch leaves
+        self._fit_decisions()
+        return self._review()
+
+    # -- before training -----------------------------------------------------------------------------------------------
+
+    def _learn_inputs(self) -> Examples:
+        """Learn labels and vocabulary, and hold out a dev set; return the training set with words in place of texts."""
+        task, previous, training = self.task, self.previous, self.examples
+        epochs = task.default_epochs(pretrained=bool(self.options["pretrained"].pretrained))
+        self.training.epochs = self.training.resolve_epochs(len(training.labels), **epochs)
+        if previous is not None:
+            previous.model_.cpu()
+            check_same_kind(self.inputs, previous.text_inputs_)
+            training = replace(training, labels=previous.task_.normalize_labels(training.labels, "training set"))
+        task.fit(training, self.options, None if previous is None else previous.task_)
+        training, self.held_out = self._split_dev_set(training)
+        if self.held_out is not None:
+            self.training.metric = task.choose_dev_metric(self.held_out.labels, self.training.metric)
+        names, main = task.list_metrics(), task.main_metric
+        self.metric = self.training.dev_metric(names, main, dev_set=self.held_out is not None)
+        return task.fit_inputs(self.inputs, training, self.options, previous)
+
+    def _split_dev_set(self, training: Examples) -> tuple[Examples, Examples | None]:
+        """Training set and dev set, a part of the training set unless the user gives one."""
+        if self.dev is not None:
+            empty, hint = "there are no examples in it", "Without a dev set, a share of the training set is held out."
+            X, y = unpack_dev_set(self.dev)
+            with name_dev_set_in_errors():
+                dev = self.task.make_examples(X, y, self.options["inputs"], empty=empty, hint=hint)
+            return training, replace(dev, labels=self.task.normalize_labels(dev.labels, "dev set"))
+        size = len(training.labels)
+        count = round(self.training.dev_fraction * size)
+        if count < 1:
+            return training, None
+        if size - count < 2:
+            problem = f"dev_fraction {self.training.dev_fraction} of {size} examples would leave {size - count}"
+            remedy = "nothing is held out and the last epoch is kept; lower dev_fraction"
+            warn_caller(GraphAttnWarning(f"{problem} to train on, so {remedy}"))
+            return training, None
+        rest, held = split_held_out(size, count, self.task.stratify(training.labels), self.training.seed)
+        return training.select(rest), training.select(held)
+
+    def _make_model(self, training: Examples) -> None:
+        """Make the model, with the weights to continue from."""
+        estimator, inputs = self.estimator, self.inputs
+        weights = self.task.weigh_classes(training.labels, training.weights)
+        self.model, encoder = self.task.make_model(inputs, estimator.encoder_, self.options, weights)
+        estimator.model_, estimator.encoder_ = self.model, encoder
+        if estimator.parsing.parser != "none" and inputs.builder.deprel_id is None:
+            problem = "no relation of the encoder uses dependencies, so {parser} has no effect"
+            warn_caller(Hint(f"{problem}; add the relation dependency", options=("parser",)))
+        if self.previous is not None:
+            copy_model(self.previous, estimator)
+
+    def _encode_sets(self, training: Examples) -> None:
+        """Encode the training set and the dev set, with one warning of truncation if both are of one corpus."""
+        held_out, parsing, where = self.held_out, self.estimator.parsing, "training set"
+        sets = {"training": training, "dev": held_out}
+        self.estimator.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
+        is_one_corpus = held_out is not None and held_out.numbers is not None
+        with count_truncation() if is_one_corpus else nullcontext((0, 0)) as truncated:
+            columns, labels, numbers = training.columns, training.labels, training.numbers
+            corpus = self.task.encode(self.inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
+            self.corpus = corpus.with_weights(training.weights)
+            if held_out is not None:
+                dev_corpus = self.task.encode_dev_set(self.inputs, held_out, parsing=parsing)
+                self.dev_corpus = dev_corpus.with_weights(held_out.weights)
+        count, tokens = truncated
+        if count:
+            warn_caller(self.inputs.describe_truncation(count, tokens, where))
+
+    # -- training ------------------------------------------------------------------------------------------------------
+
+    def _train(self, device: torch.device) -> None:
+        """Train the model; of a frozen one only the head is fitted, perhaps after a contrastive start."""
+        estimator, run_dir, pretrained = self.estimator, self.training.run_dir, self.options["pretrained"]
+        self.model.set_precision("32" if device.type == "cpu" else self.training.resolve_precision())
+        if pretrained.contrastive and self.task.has_contrastive:
+            train_contrastive(self.model.to(device), self.corpus, self.training, self.log)
+        if pretrained.frozen and self.task.can_be_frozen:
+            self.model.to(device)
+            self._fit_head(None if run_dir is None else Path(run_dir))
+            return
+        estimator.history_ = []
+        train(
+            self.model,
+            self.corpus,
+            self.training,
+            dev=self.dev_corpus,
+            evaluate=self._evaluate,
+            decide=self.task.predict_dev_set,
+            metric=self.metric,
+            about=self._fingerprint(),
+            files=None if run_dir is None else estimator.to_files({}),
+            history=estimator.history_,
+            callbacks=self.callbacks,
+        )
+
+    def _fit_head(self, folder: Path | None) -> None:
+        """Fit the head on the vectors of the encoder as it is.
+
+        A linear branch is weighed on the dev set, which then has to stay unseen.
+        """
+        row, self.scores = fit_frozen(
+            self.model.eval(),
+            self.corpus,
+            self.dev_corpus,
+            evaluate=self._evaluate,
+            refit=self.dev is None and not self.options["head"].linear_branch,
+            encoder_is_tuned=bool(self.options["pretrained"].contrastive),
+            folder=folder,
+            about=repr((describe_architecture(self.estimator), self.model.precision)),
+            log=self.log,
+        )
+        self.training.epochs = self.estimator.training.epochs  # there were none
+        self.estimator.history_ = [row]
+        for callback in self.callbacks:
+            if isinstance(callback, Tracker):
+                callback.log_epoch(row)
+
+    @property
+    def _evaluate(self) -> Callable[[list[Any]], dict[str, float]] | None:
+        """A function of decisions for the dev set, picklable for several processes, that returns metrics."""
+        if self.held_out is None:
+            return None
+        weights = self.held_out.weights if self.task.weighted_metrics else None
+        return partial(self.task.measure, self.held_out.labels, weights=weights)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """Settings that a resumed run must share with the interrupted one, besides training options and corpora."""
+        groups = {"encoder": self.estimator.encoder_, **self.options}
+        del groups["training"]
+        plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
+        start = {}
+        if self.previous is not None:
+            start = {"initial weights": digest_of(*(tensor.numpy() for tensor in self.model.state_dict().values()))}
+        vectors = self.inputs.describe_vectors(self.model)
+        return {
+            "task": self.task.name,
+            **plain,
+            **start,
+            "class_weight": repr(self.task.class_weight),
+            "vectors": digest_of(*vectors) if vectors else None,
+            "references": self.task.describe_references(self.held_out),
+            **self.task.to_config(),
+        }
+
+    # -- after training ------------------------------------------------------------------------------------------------
+
+    def _add_linear_branch(self) -> None:
+        """Add the linear branch, if the options ask for one; it also learns the dev set if that was held out."""
+        estimator = self.estimator
+        self.inputs.finish(self.corpus)
+        if "head" not in self.options or not self.options["head"].linear_branch:
+            return
+        metric = self.training.metric or self.task.main_metric
+        estimator.mixture_, scores, self.decisions = fit_linear_branch(
+            self.model,
+            self.corpus,
+            self.dev_corpus,
+            self.inputs.vocabulary.words,
+            metric=metric,
+            alone=estimator.best_epoch().get(f"dev_{metric}"),
+            evaluate=self._evaluate,
+            refit=self.dev is None,
+            log=self.log,
+        )
+        self.scores = self.scores if scores is None else scores
+        self.inputs.has_branch = isinstance(self.model.linear_branch, WordFeatureBranch)
+
+    def _fit_decisions(self) -> None:
+        """Fit what turns the model's scores into probabilities and labels, and measure the dev set with it.
+
+        Without a dev set, scores by cross-validation take its place.
+        """
+        if not self.task.calibrates:
+            return
+        scored, dev, validated = self.validated, self.dev_corpus, self.validated
+        if dev is not None:
+            scores = predict_corpus(self.model, dev, scores=True).scores if self.scores is None else self.scores
+            scored = ScoredTexts.of(np.array(scores), dev.targets, dev.weights)
+        has_scores = dev is None and validated is not None
+        decisions = self.task.fit_decisions(
+            self.model,
+            self.corpus,
+            scored,
+            cross_validate=None if has_scores else lambda: validated or self._cross_validate(),
+            log=self.log,
+        )
+        if decisions is not None and self._evaluate is not None:
+            self.decisions = decisions
+            self.estimator.mixture_ |= {f"dev_{name}": value for name, value in self._evaluate(decisions).items()}
+
+    def _cross_validate(self) -> ScoredTexts:
+        """The scores of all training texts, each by a model that was trained without its fold."""
+        labels = self.task.normalize_labels(self.examples.labels, "training set")  # those of the model to continue from
+        examples, pretrained = replace(self.examples, labels=labels), self.options["pretrained"]
+        scores = np.empty((len(labels), len(self.task.class_names)))
+        tuning = {"pretrained__frozen": pretrained.frozen, "pretrained__contrastive": pretrained.contrastive}
+        for rest, held in split_folds(len(labels), self.task.stratify(labels)):
+            scores[held] = score_fold(self.estimator, examples, rest, held, **tuning)
+        return ScoredTexts.of(scores, self.task.make_targets(labels, "training set"), examples.weights)
+
+    def _review(self) -> tuple[Sequence[Any], list[Any]] | None:
+        """Warn if the loss or the decisions for the dev set show that training went wrong; return the latter."""
+        if not is_first_process():
+            return None
+        hints, results = [hint_at_loss(self.estimator.history_, self.training.learning_rate)], None
+        held_out, dev = self.held_out, self.dev_corpus
+        if held_out is not None and dev is not None:
+            decisions = self.decisions or self.task.predict_dev_set(self.model, dev)
+            has_vectors = self.inputs.has_vectors
+            hints.append(self.task.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
+            # a report has no weights, and is of the search of `predict`
+            if held_out.weights is None and self.task.dev_search is None:
+                results = held_out.labels, decisions
+        for hint in filter(None, hints):
+            warn_caller(hint)
+        return results
+
+
+@contextmanager
+def restore_on_failure(estimator: Any) -> Iterator[None]:
+    """Restore the previous state of an estimator unless an epoch finished."""
+    state = vars(estimator)
+    before, device = dict(state), estimator.model_.device if "model_" in state else None
+    for name in ("model_", "history_"):
+        state.pop(name, None)
+    try:
+        yield
+    finally:
+        if state.get("history_"):
+            estimator.model_.eval()
+            estimator.text_inputs_.spelling = estimator.text_inputs_.has_branch
+        else:
+            state.clear()
+            state.update(before)
+            if device is not None:
+                estimator.model_.to(device)
+
+
+# -- folds -------------------------------------------------------------------------------------------------------------
+
+
+def score_fold(estimator: Any, examples: Examples, rest: Numbers, held: Numbers, **params: Any) -> Floats:
+    """(held, C) scores of texts by a copy of an estimator with other parameters, trained on the rest."""
+    task, rest_examples = estimator.task_, examples.select(rest.tolist())
+    params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}
+    if isinstance(task.class_weight, Mapping):
+        names = task.class_names
+        targets = np.asarray(task.make_targets(rest_examples.labels, "training set"))
+        present = {names[number] for number in np.flatnonzero(mark_classes(targets, len(names)).any(0))}
+        params["class_weight"] = {name: value for name, value in task.class_weight.items() if name in present}
+    fold = clone(estimator).set_params(**params)
+    if round(fold.training.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
+        fold.set_params(training__metric=None)
+    with warnings.catch_warnings(), restore_on_failure(fold):
+        warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
+        fold.prepare()
+        Fit(fold, rest_examples).run()
+    corpus = fold.task_.encode(fold.text_inputs_, examples.select(held.tolist()).columns, parsing=fold.parsing)
+    scores = np.full((len(held), len(task.class_names)), UNKNOWN_CLASS)
+    scores[:, task.match_classes(fold.task_)] = predict_corpus(fold.model_, corpus, scores=True).scores
+    return scores
+
+
+def mark_classes(targets: npt.NDArray[Any], classes: int) -> npt.NDArray[np.bool_]:
+    """(S, C) whether a text has a class."""
+    return targets > 0 if targets.ndim == 2 else targets[:, None] == np.arange(classes)
