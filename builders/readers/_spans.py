@@ -176,6 +176,9 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
     if not 0 <= span.start < span.end <= len(text):
         problem = f"is not within the text of {len(text)} characters"
         raise _span_error(span, problem, "Count characters from 0, the end is one past the last.")
+    shown, longer = text[span.start : span.end], text[span.start : span.end + 1]
+    if isinstance(item, dict) and longer != shown and longer in item.values() and shown not in item.values():
+        raise _span_error(span, f"covers {shown!r}, not {longer!r}", "The end is one past the last character.")
     return span
 
 
