@@ -164,6 +164,8 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
     else:
         ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
         span, covered = _CharacterSpan(*ends, _find_type(item)), item.get("text")
+        if len(item.get("labels") or ()) > 1:
+            raise _span_error(span, f"has {len(item['labels'])} labels", "Keep one of them: a word has one tag.")
     if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
         raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
     if isinstance(covered, str) and text[span.start : span.end] != covered:

@@ -103,6 +103,12 @@ def test_offsets_of_javascript(corpus):
     assert sentence.tags == ("O", "B-PER")
 
 
+def test_several_labels_of_a_span(corpus):
+    span = {"start": 0, "end": 3, "labels": ["PER", "ORG"]}
+    with pytest.raises(DataError, match="has 2 labels"):
+        list(read_spans(corpus("a.jsonl", json.dumps({"text": "Ada", "label": [span]}))))
+
+
 @pytest.mark.parametrize("field", ["word", "entity"])
 def test_ends_at_the_last_character(corpus, field):
     """Words of one character, as of Chinese, do not show it."""
