@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 
 from graphattn.builders.readers._rows import split_at_blanks
 from graphattn.builders.tag_schemes import Span, write_tags
@@ -88,6 +88,19 @@ class ColumnLayout:
             and max(map(len, self.sentences)) > 2
             and any(len({row[column] for row in rows}) > len(rows) / 3 for column in range(1, min(map(len, rows))))
         )
+
+    def numbers_sentences(self) -> bool:
+        """Whether the first of three columns or more has the number of a sentence, which blank lines do not end."""
+        numbers = [[row[0] for row in rows if len(row) > 2] for rows in self.sentences]
+        return all(map(str.isdecimal, chain.from_iterable(numbers))) and any(
+            first == second for column in numbers for first, second in pairwise(column)
+        )
+
+    def has_tags_first(self) -> bool:
+        """Whether the first column has tags of entities, and the last one has not."""
+        first = {row[0] for row in self.rows}
+        are_tags = any("-" in tag for tag in first) and all(map(ENTITY_TAG.fullmatch, first))
+        return are_tags and not all(map(ENTITY_TAG.fullmatch, self.tags))
 
 
 def find_layout(

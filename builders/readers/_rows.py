@@ -288,8 +288,9 @@ def reject_other_widths(
     hint: str,
     too_many: str | None = None,
     more: bool = False,
+    header: Sequence[str] = (),
 ) -> Iterator[tuple[int, list[str]] | DataError]:
-    """Yield rows of ``width`` fields, or ``more``, and errors in place of others and of blank lines.
+    """Yield rows of ``width`` fields, or ``more``, and errors in place of others, blank lines and a second header.
 
     In a table of one column a blank line is an empty field.
     """
@@ -298,7 +299,14 @@ def reject_other_widths(
         return numbered[0], numbered[1] or [""]
 
     for row in reject_blank_rows(map(fill, rows) if width == 1 else rows):
-        if isinstance(row, DataError) or len(row[1]) == width or (more and len(row[1]) > width):
+        if isinstance(row, DataError):
+            yield row
+            continue
+        if width > 1 and row[1] == header:
+            problem = "this is the header once more, as in files that were joined"
+            yield DataError(problem, line=row[0], hint="Delete the line.")
+            continue
+        if len(row[1]) == width or (more and len(row[1]) > width):
             yield row
             continue
         count = "1 field" if len(row[1]) == 1 else f"{len(row[1])} fields"

@@ -375,7 +375,7 @@ def _is_conll(sample: Sample) -> bool:
     if not (sample.tagged or sample.has_blank_lines()):
         return False
     layout, rows = sample.columns, sample.columns.rows
-    if not rows or min(map(len, rows)) < 2:
+    if not rows or min(map(len, rows)) < 2 or _is_json_value(sample.filled[0]) or _has_pairs_in_cells(rows):
         return False
     if len({len(row) for row in rows}) > 1:  # one column for each predicate
         uniform = all(len({len(row) for row in sentence}) == 1 for sentence in layout.sentences)
@@ -386,6 +386,18 @@ def _is_conll(sample: Sample) -> bool:
     shows_tags = sample.has_blank_lines() or layout.header is not None or _are_entity_tags(tags)
     few = not with_blanks or (2 * with_blanks < len(rows) and shows_tags)
     return few and not any(" " in tag for tag in tags)
+
+
+def _is_json_value(line: str) -> bool:
+    """Whether a line is an object or a list, which blanks would cut into columns."""
+    with suppress(ValueError, RecursionError):
+        return isinstance(json.loads(line), (dict, list))
+    return False
+
+
+def _has_pairs_in_cells(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all cells have the form ``word_TAG``, with one sign between; columns have words or tags."""
+    return any(all(sign in cell for row in rows for cell in row) for sign in ("_", "|", "###"))
 
 
 def _is_surely_conll(sample: Sample) -> bool:
@@ -460,7 +472,7 @@ def _has_known_labels(sample: Sample, options: Mapping[str, Any], labels: Collec
     fitting = [row for row in rows if len(row) == width or (more and len(row) > width)]
     if "label" not in roles or width < 2:
         return False
-    cells = [row[roles.index("label")].strip() for row in fitting]
+    cells = [clean_name(row[roles.index("label")]) for row in fitting]
     known = [cell for cell in cells if (cell in labels if labels else _NUMBER.fullmatch(cell))]
     return 2 * len(known) > len(rows)
 

@@ -164,6 +164,8 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
     else:
         ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
         span, covered = _CharacterSpan(*ends, _find_type(item)), item.get("text")
+        if len(item.get("labels") or ()) > 1:
+            raise _span_error(span, f"has {len(item['labels'])} labels", "Keep one of them: a word has one tag.")
     if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
         raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
     if isinstance(covered, str) and text[span.start : span.end] != covered:
@@ -176,6 +178,9 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
     if not 0 <= span.start < span.end <= len(text):
         problem = f"is not within the text of {len(text)} characters"
         raise _span_error(span, problem, "Count characters from 0, the end is one past the last.")
+    shown, longer = text[span.start : span.end], text[span.start : span.end + 1]
+    if isinstance(item, dict) and longer != shown and longer in item.values() and shown not in item.values():
+        raise _span_error(span, f"covers {shown!r}, not {longer!r}", "The end is one past the last character.")
     return span
 
 

@@ -170,12 +170,13 @@ def _read_delimited(
             expected=f"the header names {len(names)}",
             hint=f"A text that contains {tab_or_delimiter} must "
             + ("be in double quotes." if quoted else "not be in this table."),
+            header=names,
         )
         columns = columns.drop_absent_label(names)
         index = _column_indices(names, columns, lines.path)
         parse = _row_parser(index, columns)
-        if quoted is None and isinstance(rows, PlainRows):
-            parse = _warn_of_quotes(parse, index["text"][0], lines.path)
+        if quoted is None or isinstance(rows, QuotedRows):
+            parse = _warn_of_quotes(parse, rows, lines.path)
         if keep_row is not None:
             parse = _keep_fields(parse, names, keep_row, quoted=isinstance(rows, QuotedRows))
         yield from parse_rows(filled, parse, lines.path, skip)
@@ -244,25 +245,29 @@ def _is_quoted(name: str) -> bool:
     return len(name) > 1 and name[0] == name[-1] == '"'
 
 
-def _is_csv_quoted(text: str) -> bool:
-    """Whether a text is quoted as CSV writers do it: because it contains quotes, which are doubled."""
-    return text[:1] == '"' and _is_quoted(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
+def _is_csv_quoted(field: str) -> bool:
+    """Whether a field is quoted as CSV writers do it: because it contains quotes, which are doubled."""
+    return field[:1] == '"' and _is_quoted(field) and '""' in field[1:-1] and '"' not in field[1:-1].replace('""', "")
 
 
-def _warn_of_quotes(parse: _RowParser, text: int, path: str) -> _RowParser:
-    """A function from a row to its example that warns of the first row whose text looks quoted."""
-    has_warned = False
+def _is_quoted_after_blank(field: str) -> bool:
+    """Whether a field of CSV has a blank before its quotes, which are then no quotes for the parser."""
+    return field[:2] == ' "' and _is_quoted(field.strip())
+
+
+def _warn_of_quotes(parse: _RowParser, rows: PlainRows | QuotedRows, path: str) -> _RowParser:
+    """A function from a row to its example that warns of the first row with a field that looks quoted."""
+    has_warned, is_plain = False, isinstance(rows, PlainRows)
+    looks_quoted = _is_csv_quoted if is_plain else _is_quoted_after_blank
+    hint = "quoted=True (--quoted) removes them, quoted=False (--no-quoted) silences this warning"
+    hint = hint if is_plain else "delete the blank before them"
 
     def parse_and_warn(line: int, row: list[str]) -> Example:
         nonlocal has_warned
-        if not has_warned and _is_csv_quoted(row[text]):
+        if not has_warned and any(map(looks_quoted, row)):
             has_warned = True
-            warn_caller(
-                GraphAttnWarning(
-                    f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True "
-                    "(--quoted) removes them, quoted=False (--no-quoted) silences this warning"
-                )
-            )
+            problem = f"{path}, line {line}: a field is in double quotes, which are read as part of it; {hint}"
+            warn_caller(GraphAttnWarning(problem))
         return parse(line, row)
 
     return parse_and_warn
@@ -384,6 +389,7 @@ def read_labelled_lines(
     multilabel: bool = False,
     text_separator: str | None = None,
     header: bool | None = None,
+    quoted: bool | None = None,
     require_label: bool = True,
     keep_row: KeepRow | None = None,
     skip: Skip | None = None,
@@ -401,6 +407,8 @@ def read_labelled_lines(
     label_separator, multilabel, text_separator, require_label : as for :func:`read_table`
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers._samples.is_header`, and a hint says so
+    quoted : whether double quotes may enclose a field that ends at a tab; None means yes if the first line has no
+        others
     keep_row : receives all fields of the line of each example, as many as the first line has
 
     Examples
@@ -428,7 +436,7 @@ def read_labelled_lines(
     def read() -> Iterator[Example]:
         with open_text(path) as lines:
             ahead = [f"{line}\n" for line in lines.sample(lines.sampled or SAMPLE_LINES)]
-            rows, sample = _open_rows(lines, ahead, separator, roles, more=more)
+            rows, sample = _open_rows(lines, ahead, separator, roles, more=more, quoted=quoted)
             has_header = _has_header(sample, len(roles), header, lines.path, more=more)
             names = next(rows)[1] if has_header else []
             filled = reject_other_widths(
@@ -438,8 +446,11 @@ def read_labelled_lines(
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
                 too_many="Set {columns} to what each field holds: None skips one, '...' at the end all that follow.",
                 more=more,
+                header=names,
             )
             parse = _row_parser(index, in_columns)
+            if quoted is None or isinstance(rows, QuotedRows):
+                parse = _warn_of_quotes(parse, rows, lines.path)
             if keep_row is not None:
                 names = _complete_names(names, roles, len(sample[0]) if more else len(roles))
                 parse = _keep_fields(parse, names, keep_row, quoted=isinstance(rows, QuotedRows))
@@ -456,11 +467,20 @@ def _complete_names(names: Sequence[str], roles: Sequence[str | None], width: in
 
 
 def _open_rows(
-    lines: TextLines, ahead: Sequence[str], separator: str | None, roles: Sequence[str | None], *, more: bool
+    lines: TextLines,
+    ahead: Sequence[str],
+    separator: str | None,
+    roles: Sequence[str | None],
+    *,
+    more: bool,
+    quoted: bool | None,
 ) -> tuple[PlainRows | QuotedRows, list[list[str]]]:
     """The rows, and those of the lines read ahead."""
     if separator is not None or split_suffix(lines)[0] != ".csv":
         delimiter = separator or "\t"
+        first = "".join(ahead[:1]).rstrip("\n").split("\t")
+        if delimiter == "\t" and (quoted or (quoted is None and len(first) > 1 and all(map(_is_quoted, first)))):
+            return QuotedRows(lines, delimiter), split_rows(ahead, delimiter)
         most = count_splits(roles, delimiter)
         return PlainRows(lines, delimiter, most), split_rows(ahead, delimiter, quoted=False, most=most)
     if ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
@@ -471,7 +491,7 @@ def _open_rows(
         if delimiter != ",":
             what = "tabs" if delimiter == "\t" else repr(delimiter)
             warn_caller(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"))
-    quoted = delimiter != "\t"
+    quoted = delimiter != "\t" if quoted is None else quoted
     rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
     return rows, split_rows(ahead, delimiter, quoted=quoted)
 

@@ -213,6 +213,9 @@ class _ColumnReader:
                 problem = f"there is no column {column} for the {role}: {present}"
                 hint = f"Set {{{option}}} to one of them, -1 for the last."
                 raise DataError(problem, hint=hint, options=(option,))
+        if width == 1 and "tag" in self._columns:
+            hint = "Set {separator} to the characters between word and tag."
+            raise DataError("the line has 1 column, so there is no tag", hint=hint, options=("separator",))
         tags = [column % width for role, column in self._columns.items() if role == "tag"]
         tags += range(width if self._roles is None else self._roles, width)
         for column in self._features.values():
@@ -283,13 +286,16 @@ def _find_token_column(layout: ColumnLayout, path: str, *, tagged: bool) -> int:
     rows = layout.rows
     if layout.counts and len(rows[0]) > 1 + tagged:
         return 1
+    problem, hint = None, "Set {token_column} to the column of the words, counted from 0."
     if layout.repeats_first_column():
-        raise DataError(
-            f"column 0 is {rows[0][0]!r} on each line, so it is not the word",
-            path=path,
-            hint="Set {token_column} to the column of the words, counted from 0.",
-            options=("token_column",),
-        )
+        problem = f"column 0 is {rows[0][0]!r} on each line, so it is not the word"
+    elif layout.numbers_sentences():
+        problem = "column 0 numbers the sentences, so it is not the word; a blank line must end each of them"
+    elif tagged and layout.has_tags_first():
+        problem = "column 0 has tags, and the last column has others"
+        hint = "Set {token_column} to the column of the words, and {tag_column} to 0 if these are the tags."
+    if problem is not None:
+        raise DataError(problem, path=path, hint=hint, options=("token_column", "tag_column"))
     return 0
 
 

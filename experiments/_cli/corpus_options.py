@@ -64,7 +64,7 @@ class CorpusOptions(Options):
         None, "whether the first line names columns (labelled, conll; default: decide by the lines)"
     )
     delimiter: str | None = option(None, "character between two fields (csv, tsv)", of=("label",))
-    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv)", of=("label",))
+    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv, labelled)", of=("label",))
     separator: str | None = option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
     token_column: int | None = option(
         None,

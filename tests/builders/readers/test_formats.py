@@ -340,3 +340,18 @@ def test_a_first_column_that_counted_in_training(corpus):
     assert resolve(corpus("b.conll", "yes X", "no X"), training) == ("conll", {})
     assert resolve(corpus("c.conll", "1 X", "1 X"), training) == ("conll", {})
     assert resolve(corpus("d.conll", "1 yes X"), training, token_column=0) == ("conll", {"token_column": 0})
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['[{"id": 0, "paragraphs": [{"sentences": [{"tokens": [{"orth": "Ada", "ner": "U-PER"}]}]}]}]'],  # spaCy 2
+        ['[["Who is Ada?", {"entities": [[7, 10, "PERSON"]]}]]'],
+        ['{"sentences": [["Ada", "left"]], "ner": [[[0, 0, "Person"]]]}'],  # SciERC
+        ["Ada_NNP left_VBD", "Bob_NNP came_VBD"],
+        ["Ada###N\tleft###V", "Bob###N\tcame###V"],  # AllenNLP
+    ],
+)
+def test_lines_of_other_formats_are_no_columns(corpus, lines):
+    with pytest.raises(DataError, match="has no format that the first lines show"):
+        detect(corpus("a.json", *lines), "tag")

@@ -103,6 +103,24 @@ def test_offsets_of_javascript(corpus):
     assert sentence.tags == ("O", "B-PER")
 
 
+def test_several_labels_of_a_span(corpus):
+    span = {"start": 0, "end": 3, "labels": ["PER", "ORG"]}
+    with pytest.raises(DataError, match="has 2 labels"):
+        list(read_spans(corpus("a.jsonl", json.dumps({"text": "Ada", "label": [span]}))))
+
+
+@pytest.mark.parametrize("field", ["word", "entity"])
+def test_ends_at_the_last_character(corpus, field):
+    """Words of one character, as of Chinese, do not show it."""
+    span = {"start": 1, "end": 2, "type": "PER", field: "\u8001\u6842"}
+    with pytest.raises(DataError, match="The end is one past the last character"):
+        list(read_spans(corpus("a.jsonl", json.dumps({"text": "\u53f6\u8001\u6842\u535a", "spans": [span]}))))
+    (sentence,) = read_spans(
+        corpus("a.jsonl", json.dumps({"text": "\u53f6\u8001\u6842\u535a", "spans": [span | {"end": 3}]}))
+    )
+    assert sentence.tags == ("O", "B-PER", "I-PER", "O")
+
+
 def test_the_rule_for_words(corpus):
     path = corpus("a.jsonl", json.dumps({"text": "don't", "spans": [[0, 2, "X"]]}))
     assert next(read_corpus(path, task="tag")).tags == ("B-X", "O")

@@ -140,7 +140,7 @@ def test_one_warning_about_quoted_fields_of_a_tsv_file(corpus):
         examples = list(read_table(path))
     assert [example.text for example in examples][1:] == ['"he said ""hi"" to me"', '"again ""hi"""']
     assert [str(warning.message) for warning in caught] == [
-        f"{path}, line 3: the text is in double quotes, which are read as part of it; "
+        f"{path}, line 3: a field is in double quotes, which are read as part of it; "
         "quoted=True (--quoted) removes them, quoted=False (--no-quoted) silences this warning"
     ]
     with warnings.catch_warnings():
@@ -390,3 +390,53 @@ def test_an_answer_that_is_no_decision(corpus, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(list(read_corpus(path, **options))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "options", "line"),
+    [
+        ("a.csv", ["text,label", "so,1", "text,label", "no,0"], {}, 3),
+        ("a.tsv", ["text\tlabel", "so\t1", "text\tlabel"], {}, 3),
+        ("a.tsv", ["so\tgood", "yes\t1", "so\tgood"], {"columns": ("text", "label"), "header": True}, 3),
+    ],
+)
+def test_the_header_of_a_joined_file_is_no_example(corpus, broken, name, lines, options, line):
+    path = corpus(name, *lines)
+    broken(read_corpus(path, task="classify", **options), path, line)
+    bad = []
+    read = list(read_corpus(path, task="classify", skip=bad.append, **options))
+    assert (len(bad), len(read)) == (1, len(lines) - 2)
+
+
+def test_a_table_of_one_column_may_repeat_its_header(corpus):
+    assert [example.text for example in read_table(corpus("a.csv", "text", "so", "text"), label=None)] == ["so", "text"]
+
+
+@pytest.mark.parametrize("line", ['pos, "a film"', '"a film", "pos"'])
+def test_quotes_after_a_blank(corpus, line):
+    with pytest.warns(GraphAttnWarning, match=r"line 2: a field is in double quotes.*delete the blank"):
+        list(read_table(corpus("a.csv", "label,text", line)))
+
+
+QUOTED = ['"pos"\t"so ""good"""', '"neg"\t"dull\tfilm"', '"pos"\t"fine"', '"neg"\t"bad"']
+
+
+def test_quoted_fields_between_tabs(corpus):
+    """As pandas writes them with QUOTE_ALL; fields with quotes alone need the option."""
+    texts = ['so "good"', "dull\tfilm", "fine", "bad"]
+    for rows in (QUOTED, ['"class"\t"tweet"', *QUOTED]):
+        examples = list(read_labelled_lines(corpus("a.tsv", *rows), header=len(rows) > 4))
+        assert [(example.label, example.text) for example in examples] == [*zip(("pos", "neg") * 2, texts, strict=True)]
+    minimal = corpus("a.tsv", 'pos\t"so ""good"""', "neg\tdull")
+    with pytest.warns(GraphAttnWarning, match="quoted=True"):
+        assert next(read_labelled_lines(minimal)).text == '"so ""good"""'
+    assert [example.text for example in read_labelled_lines(minimal, quoted=True)] == [texts[0], "dull"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert next(read_labelled_lines(minimal, quoted=False)).text == '"so ""good"""'
+
+
+def test_no_quotes_in_csv_without_names(corpus):
+    path = corpus("a.csv", 'so \\"good\\",pos', 'dull",neg')
+    texts = [example.text for example in read_labelled_lines(path, columns=("text", "label"), quoted=False)]
+    assert texts == ['so \\"good\\"', 'dull"']

@@ -245,9 +245,35 @@ def test_the_name_of_the_document_is_no_word(corpus, lines, is_word):
     if is_word:
         assert {*next(sentences).tokens} == {lines[0].split()[0]}
         return
-    with pytest.raises(DataError, match="so it is not the word") as caught:
+    with pytest.raises(DataError, match="so it is not the word"):
         next(sentences)
-    assert caught.value.options == ("token_column",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        (["O\twe", "O\tlike", "B-ACTOR\tAda", "", "B-YEAR\t1990"], ("token_column", "tag_column")),  # MIT Movie
+        (["B-NP\tw[0]=we\tw[1]=a", "O\tw[0]=.\tw[1]=b"], ("token_column", "tag_column")),  # CRFsuite
+        (["1\tAda\tB-PER", "1\tleft\tO", "2\tBob\tB-PER", "2\tcame\tO"], ("token_column", "tag_column")),
+        (["Ada,B-PER", "left,O", "", "Bob,B-PER"], ("separator",)),  # one column is no tag of itself
+    ],
+)
+def test_a_first_column_that_is_no_word(corpus, lines, options):
+    with pytest.raises(DataError) as caught:
+        list(read_conll(corpus("a.conll", *lines)))
+    assert caught.value.options == options
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["B-PER Ada", "O left", "", "B-LOC O"],  # as tag_column=0 reads them
+        ["1 CD B-X", "2 CD O", "", "2 CD O"],
+    ],
+)
+def test_a_first_column_that_is_named(corpus, lines):
+    sentences = list(read_conll(corpus("a.conll", *lines), token_column=1, tag_column=0))
+    assert sentences[0].tokens == tuple(line.split()[1] for line in lines[:2])
 
 
 def test_a_stream_needs_its_first_sentence_only(set_stdin):
