@@ -85,6 +85,8 @@ class ClassificationHead(Head):
     label_smoothing : share of probability spread over all classes
     """
 
+    frozen_lengths: tuple[float, ...] = (1.0,)
+    """Mean length of each equal part of an item's features where a linear layer is fitted to a frozen encoder."""
     cutoffs: Tensor | None
     """(classes,) log-odds above which classes are decided; None for the most probable one, or 0 for several labels."""
 
@@ -183,6 +185,9 @@ class RegressionHead(ClassificationHead):
 
 class PairHead(ClassificationHead):
     """A perceptron on [r1, r2, |r1 - r2|, r1 - r2] (MS-Trans, section 4.3), or with r1 r2 in the third place (MTSA)."""
+
+    # shorter parts are regularized more: a few pairs say little about what depends on one text
+    frozen_lengths = (0.3, 0.3, 1.0, 0.3)
 
     @override
     def features(self, pooled: int) -> int:

@@ -23,7 +23,7 @@ from graphattn.models.training._decisions import split_folds
 from graphattn.models.training._linear_models import fit_linear, weights_of
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""Inverse strengths of the regularization to choose from, for vectors whose mean length is 1."""
+"""Inverse strengths of the regularization to choose from, for features of the head's ``frozen_lengths``."""
 _DEFAULT_STRENGTH, _CONTRASTIVE_STRENGTH = 10.0, 1.0
 """That of too few texts to choose, and that of vectors by an encoder that was trained on the same texts."""
 _CHUNK = 4096
@@ -87,7 +87,12 @@ class _Fit:
 
     def __init__(self, head: ClassificationHead, vectors: Floats, targets: Any, weights: npt.NDArray[np.float64]):
         self.head, self.vectors, self.targets, self.weights = head, vectors, targets, weights
-        self.scale = float(np.linalg.norm(vectors, axis=1).mean()) or 1.0
+        parts = np.split(vectors, len(head.frozen_lengths), axis=1)
+        lengths = [
+            (np.linalg.norm(part, axis=1).mean() or 1) / length
+            for part, length in zip(parts, head.frozen_lengths, strict=True)
+        ]
+        self.scale = np.repeat(np.array(lengths, np.float32), parts[0].shape[1])
 
     def select(self, numbers: npt.NDArray[np.int64]) -> _Fit:
         """Some of the texts."""
@@ -121,7 +126,7 @@ class _Fit:
     def fit(self, strength: float) -> tuple[Tensor, Tensor]:
         """(C, F) weight and (C,) bias."""
         coefficients, bias = fit_linear(self.head, self.vectors / self.scale, self.targets, self.weights, strength)
-        return torch.from_numpy(coefficients / np.float32(self.scale)), torch.from_numpy(bias)
+        return torch.from_numpy(coefficients / self.scale), torch.from_numpy(bias)
 
     @torch.no_grad()
     def set_head(self, strength: float) -> None:

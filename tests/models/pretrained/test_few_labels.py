@@ -51,6 +51,16 @@ def test_a_frozen_classifier_is_logistic_regression_on_sentence_vectors(folder):
         torch.testing.assert_close(weights, SentenceEncoder(folder).fit().encoder_.state_dict()[name])
 
 
+def test_a_frozen_classifier_of_pairs_compares_more_than_it_reads(folder):
+    classifier = make(PairClassifier, folder, frozen=True).fit(PAIRS, LABELS)
+    first, second = (SentenceEncoder(folder).transform(texts) for texts in zip(*PAIRS, strict=True))
+    parts = [(first, 0.3), (second, 0.3), (np.abs(first - second), 1), (first - second, 0.3)]
+    features = np.concatenate([length * part / np.linalg.norm(part, axis=1).mean() for part, length in parts], axis=1)
+    candidates = [LogisticRegression(C=c, max_iter=1000).fit(features, LABELS) for c in STRENGTHS]
+    scores = classifier.decision_function(PAIRS) * classifier.temperature_
+    assert min(np.abs(scores - each.decision_function(features)).max() for each in candidates) < 0.02
+
+
 def test_a_frozen_regressor_is_ridge_regression(folder):
     numbers = [float(len(text)) for text in TEXTS]
     regressor = make(TextRegressor, folder, frozen=True).fit(TEXTS, numbers)
