@@ -21,7 +21,7 @@ from graphattn.models._encoders.base import LayerWeights, run_layers, sinusoids
 from graphattn.models._encoders.ms_trans import MSTransEncoder
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, PairHead, TaggingHead
-from graphattn.models.heads._pooling import Source2TokenPooling
+from graphattn.models.heads._pooling import UNIT, Source2TokenPooling
 from graphattn.models.pretrained._encoder import PretrainedEncoder, distance_buckets
 from graphattn.models.pretrained._layers import HeadRange, Rotation, head_ranges, rotate
 from graphattn.models.pretrained._stack import StackedEncoder
@@ -162,7 +162,7 @@ class DensePooling(nn.Module):
 
     def __init__(self, pooling: str, source2token: Source2TokenPooling | None = None, *, normalize: bool = False):
         super().__init__()
-        self.pooling, self.normalize = pooling, normalize
+        self.pooling, self.normalize = pooling.removeprefix(UNIT), normalize or pooling.startswith(UNIT)
         self.source2token = deepcopy(source2token)
 
     @override

@@ -12,7 +12,9 @@ from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Linear
 from graphattn.models._padding import pad, unpad
 
-CLS_POOLINGS = ("cls+max", "concat", "cls")
+UNIT = "unit-"
+"""Prefix of poolings whose vectors are scaled to length 1, as most sentence-transformers models do."""
+CLS_POOLINGS = ("cls+max", "concat", "cls", f"{UNIT}cls")
 """Sentence vectors that need ``[CLS]``."""
 
 
@@ -26,7 +28,7 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
 
     ``pooling`` is ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"max"``, ``"mean"`` or
     ``"cls"``; with 2 F features ``"concat"`` (``[CLS]`` and maximum) or ``"mean-max"``. Maximum and mean include
-    ``[CLS]``.
+    ``[CLS]``. ``"unit-mean"`` and ``"unit-cls"`` have length 1.
 
     Examples
     --------
@@ -34,6 +36,8 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
     [2.0, 5.0]
     """
     lengths = to_device(lengths, tokens.device)
+    if pooling.startswith(UNIT):
+        return F.normalize(pool(tokens, lengths, pooling.removeprefix(UNIT)), dim=1)
     if pooling == "mean":
         return _mean(tokens, lengths)
     if pooling == "max":

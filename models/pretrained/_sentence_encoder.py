@@ -30,7 +30,7 @@ from graphattn.models._inspectable import EncodedInputs, Inspectable, check_inpu
 from graphattn.models._options import InputOptions, resolve_precision
 from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget, warn_of_truncation
 from graphattn.models._text_model import in_evaluation
-from graphattn.models.heads._pooling import pool
+from graphattn.models.heads._pooling import UNIT, pool
 from graphattn.models.pretrained._checkpoint import (
     CONFIG,
     OTHER_SENTENCES,
@@ -401,9 +401,10 @@ def _make_no_prediction_error() -> ConfigError:
 def find_pooling(model: str) -> str | None:
     """The pooling of a sentence-transformers model, by its directory or its name on the hub; None if it has others."""
     try:
-        return read_pooling(find_directory(model))[0]
+        pooling, normalize, _ = read_pooling(find_directory(model))
     except ModelDirectoryError:
         return None
+    return f"{UNIT}{pooling}" if normalize and pooling in ("cls", "mean") else pooling
 
 
 def read_pooling(folder: Path) -> tuple[str, bool, int | None]:

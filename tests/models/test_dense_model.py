@@ -33,7 +33,10 @@ def fit(kind=TextClassifier, X=TEXTS, y=LABELS, options=None, head=None, **more)
     return estimator.set_params(**{f"head__{name}": value for name, value in (head or {}).items()}).fit(X, y)
 
 
-@pytest.mark.parametrize("pooling", ["cls+max", "concat", "max", "mean", "mean-max", "cls", "source2token"])
+POOLINGS = ("cls+max", "concat", "max", "mean", "mean-max", "cls", "unit-mean", "source2token")
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
 def test_probabilities_of_a_classifier(pooling):
     estimator = fit(head={"pooling": pooling}, options=encoder(positions=pooling == "max"))
     found = estimator.to_dense()(*pad_ids(estimator, TEXTS)).softmax(1)

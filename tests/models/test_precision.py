@@ -14,7 +14,7 @@ from graphattn.models._encoders import ENCODERS, encoder_options
 
 TINY = {"hidden": 12, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
 KINDS = ("classifier", "pair", "tagger", "translator", "regressor")
-POOLINGS = ("concat", "max", "mean", "mean-max", "cls", "source2token")
+POOLINGS = ("concat", "max", "mean", "mean-max", "cls", "unit-mean", "source2token")
 
 
 def tiny_options(encoder, kind, **options):

@@ -26,7 +26,7 @@ def test_two_layer_perceptron_on_the_pooled_sentence(tokens, graph_of):
 
 @pytest.mark.parametrize(
     ("pooling", "features"),
-    [("cls+max", 6), ("concat", 12), ("max", 6), ("mean", 6), ("mean-max", 12), ("cls", 6)],
+    [("cls+max", 6), ("concat", 12), ("max", 6), ("mean", 6), ("mean-max", 12), ("cls", 6), ("unit-mean", 6)],
 )
 def test_the_hidden_layer_has_the_width_of_the_encoder(pooling, features):
     head = ClassificationHead(6, 4, HeadOptions(pooling=pooling))

@@ -14,6 +14,8 @@ FORMULAS = {
     "mean": lambda own: own.sum(0) / len(own),
     "mean-max": lambda own: torch.cat([own.sum(0) / len(own), own.amax(0)]),
     "cls": lambda own: own[0],
+    "unit-mean": lambda own: own.sum(0) / own.sum(0).norm(),
+    "unit-cls": lambda own: own[0] / own[0].norm(),
 }
 
 

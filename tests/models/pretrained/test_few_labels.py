@@ -61,6 +61,14 @@ def test_a_frozen_classifier_of_pairs_compares_more_than_it_reads(folder):
     assert min(np.abs(scores - each.decision_function(features)).max() for each in candidates) < 0.02
 
 
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_vectors_of_unit_length_stay_so(save_sentence_model, pooling):
+    folder = save_sentence_model(pooling=pooling, limit=40)
+    classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
+    assert classifier.head_.pooling == f"unit-{pooling}"
+    np.testing.assert_allclose(classifier.sentence_vectors(TEXTS), SentenceEncoder(folder).transform(TEXTS), atol=1e-5)
+
+
 def test_a_frozen_regressor_is_ridge_regression(folder):
     numbers = [float(len(text)) for text in TEXTS]
     regressor = make(TextRegressor, folder, frozen=True).fit(TEXTS, numbers)
