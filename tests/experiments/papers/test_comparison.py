@@ -107,7 +107,10 @@ def test_sizes_of_test_sets(corpora):
     }
 
 
-@pytest.mark.parametrize("name", ["results.md", "results-runs.md", "reproduce.md"])
+PAGES = ("decisions.md", "pretrained.md", "reproduce.md", "results.md", "results-runs.md")
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_pages_have_the_tables_of_their_runs(name, monkeypatch):
     if not (DOCS / "fill_tables.py").is_file():
         pytest.skip("there is no clone")
