@@ -97,9 +97,9 @@ class ColumnLayout:
         )
 
     def has_tags_first(self) -> bool:
-        """Whether the first column has tags of entities, and the last one has not."""
+        """Whether the first column has tags of entities, ``O`` among them, and the last one has not."""
         first = {row[0] for row in self.rows}
-        are_tags = any("-" in tag for tag in first) and all(map(ENTITY_TAG.fullmatch, first))
+        are_tags = len(first) > 1 and "O" in first and all(map(ENTITY_TAG.fullmatch, first))
         return are_tags and not all(map(ENTITY_TAG.fullmatch, self.tags))
 
 

@@ -159,6 +159,10 @@ class PlainRows:
         content = next(self._lines).removesuffix("\n")
         return self._lines.line, split_plain(content, self._separator, self._most) if content else []
 
+    def has_verbatim(self, field: str) -> bool:
+        """Whether a field of the current row is in the file as it is: always."""
+        return True
+
     def reread(self) -> None:
         """Do nothing: a row is one line."""
 
@@ -197,6 +201,10 @@ class QuotedRows:
                 self._record.put_back(self._record.lines, stop=True)
                 raise
             return self._record.lines[0][0], row
+
+    def has_verbatim(self, field: str) -> bool:
+        """Whether the lines of the current row contain a field as it is: quotes inside quotes are doubled."""
+        return field in "".join(content for _, content in self._record.lines)
 
     def reread(self) -> None:
         """Read the lines of the current row, except its first, again as rows of their own."""
@@ -298,11 +306,12 @@ def reject_other_widths(
     def fill(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
         return numbered[0], numbered[1] or [""]
 
+    names = [name.strip() for name in header]
     for row in reject_blank_rows(map(fill, rows) if width == 1 else rows):
         if isinstance(row, DataError):
             yield row
             continue
-        if width > 1 and row[1] == header:
+        if width > 1 and names and row[1][-1].strip() == names[-1] and [cell.strip() for cell in row[1]] == names:
             problem = "this is the header once more, as in files that were joined"
             yield DataError(problem, line=row[0], hint="Delete the line.")
             continue

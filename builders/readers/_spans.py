@@ -107,8 +107,13 @@ def _is_span(item: object) -> bool:
 
 
 def _find_type(span: dict[str, Any]) -> Any:
-    names = (span.get("label"), span.get("type"), *(span.get("labels") or ()))
+    names = span.get("label"), span.get("type"), *_list_labels(span)
     return next((name for name in names if name is not None), None)
+
+
+def _list_labels(span: dict[str, Any]) -> list[Any]:
+    labels = span.get("labels")
+    return labels if isinstance(labels, list) else [labels] if isinstance(labels, str) else []
 
 
 def _make_sentence(
@@ -164,8 +169,9 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
     else:
         ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
         span, covered = _CharacterSpan(*ends, _find_type(item)), item.get("text")
-        if len(item.get("labels") or ()) > 1:
-            raise _span_error(span, f"has {len(item['labels'])} labels", "Keep one of them: a word has one tag.")
+        labels = _list_labels(item)
+        if any(label != labels[0] for label in labels):
+            raise _span_error(span, f"has {len(labels)} labels", "Keep one of them: a word has one tag.")
     if not all(type(end) is int for end in span[:2]) or not isinstance(span.type, str) or not span.type.strip():
         raise _span_error(span, "has no two whole numbers and a name", "Write them as [0, 3, 'PER'].")
     if isinstance(covered, str) and text[span.start : span.end] != covered:
@@ -179,7 +185,9 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
         problem = f"is not within the text of {len(text)} characters"
         raise _span_error(span, problem, "Count characters from 0, the end is one past the last.")
     shown, longer = text[span.start : span.end], text[span.start : span.end + 1]
-    if isinstance(item, dict) and longer != shown and longer in item.values() and shown not in item.values():
+    # a name such as "Apple Inc." may also be that of a span without its full stop
+    is_cut = text[span.end : span.end + 1].isalnum()
+    if isinstance(item, dict) and is_cut and longer in item.values() and shown not in item.values():
         raise _span_error(span, f"covers {shown!r}, not {longer!r}", "The end is one past the last character.")
     return span
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -250,8 +252,24 @@ def _is_csv_quoted(field: str) -> bool:
     return field[:1] == '"' and _is_quoted(field) and '""' in field[1:-1] and '"' not in field[1:-1].replace('""', "")
 
 
+def _is_quoted_table(lines: Sequence[str]) -> bool:
+    """Whether fields between tabs are in double quotes: all of the first line, and those at both ends of most rows.
+
+    Texts of dialogues are in quotes, too, but not all of them.
+    """
+    first = lines[0].removesuffix("\n").split("\t") if lines else []
+    if len(first) < 2 or not all(_is_quoted(field) and '"' not in field[1:-1].replace('""', "") for field in first):
+        return False
+    reader, start, quoted = csv.reader(lines, delimiter="\t", strict=True), 0, []
+    with suppress(csv.Error):
+        for _ in reader:
+            quoted.append(lines[start][0] == lines[reader.line_num - 1].removesuffix("\n")[-1:] == '"')
+            start = reader.line_num
+    return 2 * sum(quoted) > len(quoted)
+
+
 def _is_quoted_after_blank(field: str) -> bool:
-    """Whether a field of CSV has a blank before its quotes, which are then no quotes for the parser."""
+    """Whether a field of CSV has a blank before quotes, which the parser then keeps."""
     return field[:2] == ' "' and _is_quoted(field.strip())
 
 
@@ -264,7 +282,7 @@ def _warn_of_quotes(parse: _RowParser, rows: PlainRows | QuotedRows, path: str) 
 
     def parse_and_warn(line: int, row: list[str]) -> Example:
         nonlocal has_warned
-        if not has_warned and any(map(looks_quoted, row)):
+        if not has_warned and any(looks_quoted(field) and rows.has_verbatim(field) for field in row):
             has_warned = True
             problem = f"{path}, line {line}: a field is in double quotes, which are read as part of it; {hint}"
             warn_caller(GraphAttnWarning(problem))
@@ -407,8 +425,8 @@ def read_labelled_lines(
     label_separator, multilabel, text_separator, require_label : as for :func:`read_table`
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers._samples.is_header`, and a hint says so
-    quoted : whether double quotes may enclose a field that ends at a tab; None means yes if the first line has no
-        others
+    quoted : whether double quotes may enclose a field that ends at a tab; None means yes if they enclose all fields of
+        the first line, and both ends of most lines
     keep_row : receives all fields of the line of each example, as many as the first line has
 
     Examples
@@ -449,7 +467,7 @@ def read_labelled_lines(
                 header=names,
             )
             parse = _row_parser(index, in_columns)
-            if quoted is None or isinstance(rows, QuotedRows):
+            if isinstance(rows, QuotedRows) or (quoted is None and separator in (None, "\t")):
                 parse = _warn_of_quotes(parse, rows, lines.path)
             if keep_row is not None:
                 names = _complete_names(names, roles, len(sample[0]) if more else len(roles))
@@ -478,8 +496,7 @@ def _open_rows(
     """The rows, and those of the lines read ahead."""
     if separator is not None or split_suffix(lines)[0] != ".csv":
         delimiter = separator or "\t"
-        first = "".join(ahead[:1]).rstrip("\n").split("\t")
-        if delimiter == "\t" and (quoted or (quoted is None and len(first) > 1 and all(map(_is_quoted, first)))):
+        if delimiter == "\t" and (quoted or (quoted is None and _is_quoted_table(ahead))):
             return QuotedRows(lines, delimiter), split_rows(ahead, delimiter)
         most = count_splits(roles, delimiter)
         return PlainRows(lines, delimiter, most), split_rows(ahead, delimiter, quoted=False, most=most)

@@ -63,9 +63,12 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
 
 def _name_labels(prediction: Mapping[str, Any]) -> dict[str, Any]:
     """The prediction with labels as its probabilities name them, since JavaScript writes 1.0 as 1."""
-    labels = {"label": name_class(prediction["label"])} if "label" in prediction else {}
-    labels |= {"labels": [name_class(label) for label in prediction["labels"]]} if "labels" in prediction else {}
-    return {**prediction, **labels}
+    named = dict(prediction)
+    if "label" in named:
+        named["label"] = name_class(named["label"])
+    if "labels" in named:
+        named["labels"] = [name_class(label) for label in named["labels"]]
+    return named
 
 
 def _sort_edges(entry: Mapping[str, Any], tokens: Mapping[str, Sequence[str]]) -> _HeadMap:

@@ -109,6 +109,25 @@ def test_several_labels_of_a_span(corpus):
         list(read_spans(corpus("a.jsonl", json.dumps({"text": "Ada", "label": [span]}))))
 
 
+@pytest.mark.parametrize("labels", ["PER", ["PER", "PER"]])
+def test_the_same_label_of_a_span(corpus, labels):
+    span = {"start": 0, "end": 3, "labels": labels}
+    (sentence,) = read_spans(corpus("a.jsonl", json.dumps({"text": "Ada", "spans": [span]})))
+    assert sentence.tags == ("B-PER",)
+
+
+def test_labels_that_are_none(corpus):
+    span = {"start": 0, "end": 3, "labels": 5}
+    with pytest.raises(DataError, match="no spans"):
+        list(read_spans(corpus("a.jsonl", json.dumps({"text": "Ada", "spans": [span]}))))
+
+
+def test_a_name_with_a_full_stop(corpus):
+    span = {"start": 0, "end": 9, "label": "ORG", "name": "Apple Inc."}
+    (sentence,) = read_spans(corpus("a.jsonl", json.dumps({"text": "Apple Inc. said", "spans": [span]})))
+    assert sentence.tags == ("B-ORG", "I-ORG", "O", "O")
+
+
 @pytest.mark.parametrize("field", ["word", "entity"])
 def test_ends_at_the_last_character(corpus, field):
     """Words of one character, as of Chinese, do not show it."""

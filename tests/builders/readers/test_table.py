@@ -397,6 +397,7 @@ def test_an_answer_that_is_no_decision(corpus, options):
     [
         ("a.csv", ["text,label", "so,1", "text,label", "no,0"], {}, 3),
         ("a.tsv", ["text\tlabel", "so\t1", "text\tlabel"], {}, 3),
+        ("a.csv", ["text, label", "so,1", "text, label", "no,0"], {}, 3),
         ("a.tsv", ["so\tgood", "yes\t1", "so\tgood"], {"columns": ("text", "label"), "header": True}, 3),
     ],
 )
@@ -434,6 +435,27 @@ def test_quoted_fields_between_tabs(corpus):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert next(read_labelled_lines(minimal, quoted=False)).text == '"so ""good"""'
+
+
+def test_quotes_within_quotes_after_a_blank(corpus):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (example,) = read_table(corpus("a.csv", "label,text", 'pos," ""Hi"""'))
+    assert example.text == ' "Hi"'
+
+
+@pytest.mark.parametrize("first", ['"Hello."\t"Hallo."', '"Hello," he said, "go."\t"Hallo", sagte er, "geh."'])
+def test_a_pair_of_quotations_is_no_quoted_table(corpus, first):
+    lines = [first, "Go.\tGeh.", '"Hi," she said.\tHi.']
+    examples = read_labelled_lines(corpus("a.tsv", *lines), columns=("text", "second"))
+    assert [f"{example.text}\t{example.second}" for example in examples] == lines
+
+
+def test_no_advice_on_quotes_that_a_separator_does_not_have(corpus):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (example,) = read_labelled_lines(corpus("a.txt", 'pos ||| "so ""good"""'), separator=" ||| ")
+    assert example.text == '"so ""good"""'
 
 
 def test_no_quotes_in_csv_without_names(corpus):

@@ -276,6 +276,11 @@ def test_a_first_column_that_is_named(corpus, lines):
     assert sentences[0].tokens == tuple(line.split()[1] for line in lines[:2])
 
 
+def test_words_that_look_like_tags(corpus):
+    sentences = list(read_conll(corpus("a.conll", "U-Bahn NN", "", "E-Mail NN")))
+    assert [sentence.tokens for sentence in sentences] == [("U-Bahn",), ("E-Mail",)]
+
+
 def test_a_stream_needs_its_first_sentence_only(set_stdin):
     lines = [b"# id = 1\n", b"a b X\n", b"c d Y\n", b"\n"]
 
