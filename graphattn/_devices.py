@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 OLDEST_CAPABILITY = 7, 5
 """Turing; PyTorch's and Triton's kernels of older cards are not tested any more."""
-_ASYNCHRONOUS = ("cuda", "meta")
+ASYNCHRONOUS = ("cuda", "meta")
 """Devices that compute while the CPU goes on; ``meta`` takes a GPU's place in tests."""
 _ALIGNMENT = 64
 """Bytes at whose multiples arrays of a buffer begin: kernels are compiled for addresses that are multiples of 16."""
@@ -133,15 +133,21 @@ def remember_copies(tensors: Iterable[Tensor], copy_of: Callable[[Tensor], Tenso
         _COPIES[tensor] = copy_of(tensor)
 
 
+def forget_copies(tensors: Iterable[Tensor]) -> None:
+    """Free what :func:`remember_copies` keeps."""
+    for tensor in tensors:
+        _COPIES.pop(tensor, None)
+
+
 def copy_together(tensors: Sequence[Tensor], device: torch.device) -> Callable[[Tensor], Tensor]:
     """Copy tensors to a GPU in one piece, from pinned memory; the function that is returned has the copy of each.
 
     The copy is in the current stream: it is as short as a kernel, and whatever reads it comes later in this stream.
     """
-    if device.type not in _ASYNCHRONOUS or not all(tensor.is_cpu for tensor in tensors):
-        return lambda tensor: tensor.to(device)
+    if device.type not in ASYNCHRONOUS or not all(tensor.is_cpu and not tensor.requires_grad for tensor in tensors):
+        return lambda tensor: tensor.to(device)  # which gradients pass through
     packed = list(tensors) if _are_packed(tensors) else pack(tensors)
-    buffer = torch.empty(0, dtype=torch.uint8)
+    buffer = torch.empty(0, dtype=torch.uint8, device="cpu")
     if packed:
         buffer = buffer.set_(packed[0].untyped_storage()).to(device, non_blocking=True)
     views = {
@@ -154,7 +160,7 @@ def copy_together(tensors: Sequence[Tensor], device: torch.device) -> Callable[[
 def pack(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copies of tensors on the CPU as views of one buffer, which is in pinned memory if there is a GPU."""
     *starts, total = accumulate(map(_padded_bytes, tensors), initial=0)
-    buffer = torch.empty(total, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
+    buffer = torch.empty(total, dtype=torch.uint8, device="cpu", pin_memory=torch.cuda.is_available())
     return [_view(buffer, start, tensor).copy_(tensor) for start, tensor in zip(starts, tensors, strict=True)]
 
 
@@ -180,7 +186,7 @@ def map_ahead(make: Callable[[S], T], items: Iterable[S], device: torch.device) 
 
     What ``make`` copies to the GPU is in the caller's stream.
     """
-    if device.type not in _ASYNCHRONOUS:
+    if device.type not in ASYNCHRONOUS:
         yield from map(make, items)
         return
 

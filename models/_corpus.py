@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from typing_extensions import override
 
-from graphattn._devices import remember_copies, to_device
+from graphattn._devices import ASYNCHRONOUS, forget_copies, remember_copies, to_device
 from graphattn._ragged import Ints, Ragged
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders._batch import TextBatch
@@ -56,15 +56,25 @@ class Batch:
 
         If they do not fit into its memory, the model copies what it needs, and the error is raised there.
         """
-        if device.type == "cpu":
+        if device.type not in ASYNCHRONOUS:
             return self
-        types, graph = self.token_types, self.graph
-        others = [*graph.node_counts.values(), *(() if types is None else types.model_inputs)]
-        others += [tensor for tensor in (self.targets, self.weights) if tensor is not None]
+        others = self._list_others()
         with suppress(torch.OutOfMemoryError):
-            copy_of = graph.copy_arrays(device, others)
-            remember_copies([*graph.list_features(), *others], copy_of)
+            copy_of = self.graph.copy_arrays(device, others)
+            remember_copies([*self.graph.list_features(), *others], copy_of)
         return self
+
+    def free_copies(self) -> None:
+        """Free all copies on a GPU, which are one piece: none may be left."""
+        for edges in self.graph.edges.values():
+            edges.plans.clear()
+        forget_copies([*self.graph.list_features(), *self._list_others()])
+
+    def _list_others(self) -> list[Tensor]:
+        """Tensors that a model reads besides edges and features."""
+        types = () if self.token_types is None else self.token_types.model_inputs
+        optional = [tensor for tensor in (self.targets, self.weights) if tensor is not None]
+        return [*self.graph.node_counts.values(), *types, *optional]
 
     def item_weights(self, device: torch.device) -> Tensor | None:
         """(items,) factors of the items' losses: of each text, or of each tag or token."""

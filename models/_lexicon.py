@@ -207,7 +207,7 @@ class LexiconFeatures(nn.Module):
         if self.suffixes is not None:
             parts.append(self.suffixes(to_device(features["suffixes"], vectors.device).long()).sum(1))
         if self.marks:
-            parts.append(features["gazetteer"].to(vectors))
+            parts.append(to_device(features["gazetteer"], vectors.device).to(vectors.dtype))
         if self.columns:
             ids = to_device(features["columns"], vectors.device).long()
             parts += [embed(ids[:, number]) for number, embed in enumerate(self.columns)]

@@ -115,8 +115,7 @@ def _start(
     else:
         yield numbers, computed
         return
-    for edges in batch.graph.edges.values():
-        edges.plans.clear()  # copies on the GPU
+    batch.free_copies()
     torch.cuda.empty_cache()  # here, where the error and what it refers to are gone
     middle = len(numbers) // 2
     for half in (numbers[:middle], numbers[middle:]):

@@ -75,14 +75,19 @@ def choose_backend(rows: Tensor) -> str:
 
 @cache
 def _choose_on_gpu(device: torch.device) -> str:
-    problem = find_gpu_problem(torch.cuda.get_device_capability(device), has_triton=find_spec("triton") is not None)
+    problem = _problem_of(device)
     if problem is not None:
         warn_caller(Hint(f"{problem}; attention runs in PyTorch's operations, which are slower"))
     return "triton" if problem is None else "torch"
 
 
+@cache
+def _problem_of(device: torch.device) -> str | None:
+    return find_gpu_problem(torch.cuda.get_device_capability(device), has_triton=find_spec("triton") is not None)
+
+
 def _plan_for_gpu(edges: Edges, device: torch.device) -> None:
-    if _choose_on_gpu(device) == "triton":
+    if _problem_of(device) is None:
         plan_of(edges)
 
 

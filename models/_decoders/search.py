@@ -60,12 +60,12 @@ class Rules:
         maximum numbers of tokens.
         """
         length, device, ends = tokens.shape[2] - 1, scores.device, scores[..., self.end].clone()
-        scores.index_fill_(2, to_device(torch.tensor(self.banned, dtype=torch.int64), device), NEG_INF)
+        scores.index_fill_(2, to_device(tokens.new_tensor(self.banned), device), NEG_INF)
         if length < self.options.min_length:
             scores[..., self.end] = NEG_INF
         elif self.options.min_length and self.blanks:
-            empty = torch.isin(tokens[:, :, 1:], torch.tensor(self.blanks)).all(2)
-            others = to_device(torch.tensor([self.end, *self.blanks]), device)
+            empty = torch.isin(tokens[:, :, 1:], tokens.new_tensor(self.blanks)).all(2)
+            others = to_device(tokens.new_tensor([self.end, *self.blanks]), device)
             scores[..., others] = scores[..., others].masked_fill(to_device(empty, device).unsqueeze(2), NEG_INF)
         if self.options.no_repeat_ngram is not None:
             _mask_repetitions(scores.flatten(0, 1), tokens[:, :, 1:].flatten(0, 1), self.options.no_repeat_ngram)
@@ -101,9 +101,9 @@ def beam_search(next_tokens: NextTokens, limits: Tensor, rules: Rules) -> list[l
     """
     width = rules.options.beam
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
-    sources = torch.arange(len(limits))
-    written = torch.full((len(limits), width, 1), rules.end)
-    sums = torch.full((len(limits), width), NEG_INF)
+    sources = torch.arange(len(limits), device=limits.device)
+    written = torch.full((len(limits), width, 1), rules.end, device=limits.device)
+    sums = torch.full((len(limits), width), NEG_INF, device=limits.device)
     sums[:, 0] = 0.0
     while len(sources):
         scores = rules.mask(next_tokens.scores(written[:, :, -1]), written, limits)
@@ -114,7 +114,7 @@ def beam_search(next_tokens: NextTokens, limits: Tensor, rules: Rules) -> list[l
         totals = totals.masked_fill(ends, NEG_INF)
         order = ends.to(torch.int8).argsort(dim=1, stable=True)[:, :width]
         sums, beams, tokens = (rows.gather(1, order) for rows in (totals, beams, tokens))
-        counts = torch.tensor([len(hypotheses[source]) for source in sources.tolist()])
+        counts = limits.new_tensor([len(hypotheses[source]) for source in sources.tolist()])
         left = ((counts < width) & (sums > NEG_INF).any(1)).nonzero().squeeze(1)
         beams, tokens, sums = beams[left], tokens[left], sums[left]
         sources, limits = sources[left], limits[left]
@@ -160,10 +160,10 @@ def sample(next_tokens: NextTokens, limits: Tensor, rules: Rules, draws: Tensor)
     (B, K, T) numbers from 0 to 1, one for each token, where T exceeds the largest limit.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
-    sources = torch.arange(len(limits))
-    written = torch.full((*draws.shape[:2], 1), rules.end)
-    sums = torch.zeros(draws.shape[:2])
-    lengths = torch.full(draws.shape[:2], -1)
+    sources = torch.arange(len(limits), device=limits.device)
+    written = torch.full((*draws.shape[:2], 1), rules.end, device=limits.device)
+    sums = torch.zeros(draws.shape[:2], device=limits.device)
+    lengths = torch.full(draws.shape[:2], -1, device=limits.device)
     while len(sources):
         step = written.shape[2] - 1
         scores = rules.mask(next_tokens.scores(written[:, :, -1]), written, limits)
@@ -181,7 +181,7 @@ def sample(next_tokens: NextTokens, limits: Tensor, rules: Rules, draws: Tensor)
             ]
         left = (~done).nonzero().squeeze(1)
         sources, limits, written, sums, lengths = (rows[left] for rows in (sources, limits, written, sums, lengths))
-        next_tokens.keep(left, torch.arange(draws.shape[1]).expand(len(left), -1))
+        next_tokens.keep(left, torch.arange(draws.shape[1], device=left.device).expand(len(left), -1))
     return [sorted(texts, key=lambda hypothesis: -hypothesis.score) for texts in hypotheses]
 
 

@@ -135,6 +135,20 @@ def test_a_whole_storage_of_other_strides_is_not_a_packed_one(shape):
     assert copy_together([tensor], torch.device("meta"))(tensor).is_contiguous()
 
 
+def test_gradients_pass_through_a_copy(tensors):
+    values = torch.randn(3, requires_grad=True)
+    copy_of = copy_together([*tensors, values], torch.device("meta"))
+    assert copy_of(values).grad_fn is not None
+    assert copy_of(tensors[0]).is_meta
+
+
+def test_tensors_are_packed_on_the_cpu_whatever_the_default_device_is(tensors):
+    with torch.device("meta"):
+        packed = pack(tensors)
+        assert copy_together(tensors, torch.device("meta"))(tensors[0]).is_meta
+    assert all(tensor.is_cpu for tensor in packed)
+
+
 def test_tensors_on_a_cpu_stay_where_they_are(tensors):
     copy_of = copy_together(tensors, torch.device("cpu"))
     assert all(copy_of(tensor) is tensor for tensor in tensors)

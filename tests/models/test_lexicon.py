@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import graphattn
+from graphattn._devices import copy_together, remember_copies
 from graphattn.builders import Sentence
 from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
@@ -88,6 +89,13 @@ def test_the_module_against_sums_by_hand():
     expected = torch.cat([vectors, torch.stack([table[5] + table[9], 0 * table[0]]), marks.double()], dim=1)
     torch.testing.assert_close(actual, expected)
     assert actual.shape[1] == 3 + lexicon.width == 3 + SUFFIX_WIDTH + 4
+
+
+def test_the_module_reads_copies_on_a_gpu(count_copies):
+    meta, module = torch.device("meta"), LexiconFeatures(Lexicon(2, Gazetteer([("dog", "x")]))).to("meta")
+    features = {"suffixes": torch.ones(2, 2, dtype=torch.int32), "gazetteer": torch.ones(2, 4, dtype=torch.uint8)}
+    remember_copies(features.values(), copy_together(list(features.values()), meta))
+    assert count_copies(lambda: module(features, torch.empty(2, 3, device=meta))) == 0
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A step waits for no GPU: it runs on tensors without data, of which nothing can be asked."""
 
+import weakref
 from copy import deepcopy
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from graphattn import Backend, register_backend
 from graphattn._backends.gpu.plan import plan_of
+from graphattn._devices import to_device
 
 KINDS = ["classifier", "multilabel", "pair", "regressor", "tagger", "crf", "translator"]
 ENCODERS = ["bilstm", "duo", "duo-transformer", "tnt"]
@@ -66,9 +68,19 @@ def test_a_batch_is_copied_at_once(kind, encoder, in_the_step, corpus, fitted, c
     assert count_copies(lambda: [edges.to(meta) for edges in batch.graph.edges.values()]) == 0
 
 
-def test_a_cpu_has_no_copies(corpus, fitted):
+def test_copies_are_freed(corpus, fitted):
+    """All of them: they are views of one buffer."""
+    batch, meta = fitted("classifier", "umst").encode(*corpus("classifier", 4))[[0, 1]], torch.device("meta")
+    buffer = weakref.ref(to_device(batch.copy_ahead(meta).targets, meta)._base)
+    assert buffer() is not None
+    batch.free_copies()
+    assert buffer() is None
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_devices_that_copy_nothing_ahead(device, corpus, fitted):
     batch = fitted("classifier").encode(*corpus("classifier", 4))[[0, 1]]
     edges = list(batch.graph.edges.values())
-    assert batch.copy_ahead(torch.device("cpu")) is batch
+    assert batch.copy_ahead(torch.device(device)) is batch
     assert list(batch.graph.edges.values()) == edges
     assert not any(relation.plans for relation in edges)

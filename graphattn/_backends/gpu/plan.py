@@ -83,8 +83,9 @@ def _plan_ranges(edges: Edges) -> Plan | None:
     high = low + edges.indptr.diff().numpy()
     if (low[1:] < low[:-1]).any() or (high[1:] < high[:-1]).any():
         return None
-    # destinations that end before a source, or begin up to it
-    first, stop = (np.bincount(ends, minlength=edges.num_sources)[: edges.num_sources].cumsum() for ends in (high, low))
+    # destinations that end before a source, or begin up to it; an empty range may lie anywhere
+    count = edges.num_sources
+    first, stop = (np.bincount(ends.clip(0, count), minlength=count)[:count].cumsum() for ends in (high, low))
     return _join([low, high, edges.indptr[:-1].numpy() - low], [first, stop], is_range=True)
 
 

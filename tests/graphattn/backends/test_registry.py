@@ -114,6 +114,14 @@ def test_what_triton_needs(capability, has_triton, problem):
     assert find_gpu_problem(capability, has_triton=has_triton) == problem
 
 
+def test_a_copy_of_edges_to_an_old_gpu_has_neither_plan_nor_warning(monkeypatch, recwarn):
+    """Which backend attends is not known yet, and the copy may be made in a thread."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 0))
+    edges = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1)
+    assert edges.arrays_for(torch.device("cuda", 99)) == [edges.indptr, edges.indices]
+    assert not recwarn.list
+
+
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton has wheels for Linux only")
 @pytest.mark.parametrize(
     "function", [attend, lambda *inputs, **options: tensorized_attend(*inputs, inputs[3], **options)]

@@ -43,6 +43,19 @@ def log_probability(table, source, ids):
     return total
 
 
+def test_a_search_does_not_depend_on_the_default_device():
+    class OnCPU(Table):
+        def scores(self, tokens):
+            with torch.device("cpu"):
+                return super().scores(tokens)
+
+    rules = Rules(SearchOptions(beam=2, no_repeat_ngram=2), END, banned=(0,), blanks=(1,))
+    expected = beam_search(Table([0, 1], 2, 5), torch.tensor([4, 5]), rules)
+    limits = torch.tensor([4, 5])
+    with torch.device("meta"):  # as with torch.set_default_device
+        assert beam_search(OnCPU([0, 1], 2, 5), limits, rules) == expected
+
+
 def every_text(vocabulary, longest):
     tokens = [token for token in range(vocabulary) if token != END]
     return [text for length in range(longest + 1) for text in itertools.product(tokens, repeat=length)]

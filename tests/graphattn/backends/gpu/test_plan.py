@@ -69,6 +69,20 @@ def test_a_plan_has_the_edges(windows, name):
     assert decode(plan, edges.num_destinations, edges.num_sources) == (expected, expected)
 
 
+@pytest.mark.parametrize("place", [-1, 2**31 - 1])
+def test_an_empty_range_may_lie_anywhere(place):
+    """As those of a user's relation: its edges are the same wherever it lies."""
+    first, stop = torch.tensor([[0, 1, 2], [0, 2, 3]], dtype=torch.int32)
+    number = 0 if place < 0 else 2
+    first[number] = stop[number] = place
+    indptr = torch.nn.functional.pad((stop - first).cumsum(0, dtype=torch.int32), (1, 0))
+    plan = plan_of(Edges.from_valid_ranges(first, stop, 3, indptr, int(indptr[-1])))
+    begin, end = plan.array[plan.by_source :].view(2, 3)
+    pairs = [(source, int(i)) for source in range(3) for i in torch.arange(begin[source], end[source])]
+    expected = [(source, i) for i in range(3) for source in range(int(first[i]), int(stop[i]))]
+    assert sorted(pairs) == sorted(expected)
+
+
 def test_repeated_edges_have_no_plan():
     edges = Edges(torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), 2)
     assert plan_of(edges) is None
