@@ -166,9 +166,9 @@ class Fit:
         """Train the model; of a frozen one only the head is fitted, perhaps after a contrastive start."""
         estimator, run_dir, pretrained = self.estimator, self.training.run_dir, self.options["pretrained"]
         self.model.set_precision("32" if device.type == "cpu" else self.training.resolve_precision())
-        if pretrained.contrastive and self.task.has_contrastive:
+        if pretrained.contrastive:
             train_contrastive(self.model.to(device), self.corpus, self.training, self.log)
-        if pretrained.frozen and self.task.can_be_frozen:
+        if pretrained.frozen:
             self.model.to(device)
             self._fit_head(None if run_dir is None else Path(run_dir))
             return

@@ -24,7 +24,7 @@ def list_decided_options(previous: Any) -> dict[str, dict[str, Any]]:
     """Group -> options that the training set, or the directory of a pretrained model, decided for an estimator."""
     pretrained = previous.pretrained_
     decided = {"pretrained": {name: getattr(pretrained, name) for name in ("frozen", "contrastive", "join_pairs")}}
-    if pretrained.frozen and previous.task.can_be_frozen:
+    if pretrained.frozen:
         decided["head"] = {"pooling": previous.head_.pooling}
     is_trained_alike = previous.pretrained.frozen in (None, pretrained.frozen) and previous.training.metric is None
     if previous.task.has_contrastive and pretrained.pretrained and is_trained_alike:
