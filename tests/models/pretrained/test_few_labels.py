@@ -271,7 +271,7 @@ def test_vectors_in_the_run_folder_are_read_again(folder, tmp_path):
 
 def test_options_that_no_flag_sets_leave_the_choice(folder):
     made = TrainingPlan.of(TextClassifier, {"pretrained": str(folder), "seed": 1}).estimator(progress=False)
-    assert set(made.fit(TEXTS[:8], LABELS[:8]).mixture_) == set(TUNINGS)
+    assert set(made.fit(TEXTS * 5, LABELS * 5).mixture_) == set(TUNINGS)
 
 
 def test_settings_of_a_run_leave_the_same_choice(folder, tmp_path):
@@ -301,12 +301,12 @@ def test_a_class_with_one_example_and_a_weight(folder):
 
 def test_a_metric_needs_a_dev_set(folder):
     training = TrainingOptions(metric="macro_f1", progress=False, precision="32")
-    assert make(TextClassifier, folder, training).fit(TEXTS, LABELS).num_examples_ == {"training": 14, "dev": 2}
+    assert make(TextClassifier, folder, training).fit(TEXTS * 5, LABELS * 5).num_examples_ == {"training": 72, "dev": 8}
 
 
 def test_thresholds_are_chosen_on_the_same_scores_as_the_temperature(folder, capsys):
     arguments = {"tune_threshold": "f1"}
-    tuned = make(TextClassifier, folder, arguments=arguments).fit(TEXTS[:8], LABELS[:8], callbacks=[EpochLines()])
+    tuned = make(TextClassifier, folder, arguments=arguments).fit(TEXTS * 5, LABELS * 5, callbacks=[EpochLines()])
     assert tuned.mixture_
     lines = capsys.readouterr().err
     assert "thresholds" in lines
