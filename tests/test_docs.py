@@ -217,6 +217,13 @@ def write_page(tmp_path):
     return write
 
 
+@pytest.mark.parametrize("table", ["README.md", "docs/index.md"])
+def test_every_page_is_listed(table):
+    listed = {Path(link["path"]).name for link in LINK.finditer((ROOT / table).read_text())}
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert pages - listed <= {"index.md", "api.md", "results-runs.md"}  # found from the pages before them
+
+
 def test_blocks_share_names_and_a_folder(write_page, monkeypatch, tmp_path):
     page = write_page(
         "```python\nfrom pathlib import Path\nPath('a.txt').write_text('one')\n```",
