@@ -76,6 +76,11 @@ class PresetOptions(Options):
     preset: str = preset_option(Task.presets)
 
 
+def list_arguments(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor, given its local variables before there are others."""
+    return {name: value for name, value in variables.items() if name not in ("self", "__class__")}
+
+
 class Estimator(Inspectable, ScikitLearn, Parameters):
     """Inputs, encoder and task, trained together: texts in, labels or texts out, in scikit-learn's conventions.
 

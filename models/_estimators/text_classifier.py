@@ -13,7 +13,7 @@ from typing_extensions import override
 from graphattn._validation import require_choice, require_range
 from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, PresetOptions, preset_option
+from graphattn.models._estimators.estimator import Estimator, PresetOptions, list_arguments, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
@@ -222,19 +222,7 @@ class TextClassifier(ClassScores, Estimator):
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            class_weight=class_weight,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            multilabel=multilabel,
-            tune_threshold=tune_threshold,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))
 
     @override
     def predict(self, X: Iterable[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
@@ -273,15 +261,4 @@ class PairClassifier(ClassScores, Estimator):
         tune_threshold: str | None = None,
         warm_start: bool = False,
     ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            class_weight=class_weight,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            tune_threshold=tune_threshold,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))

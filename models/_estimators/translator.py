@@ -21,7 +21,7 @@ from graphattn.models._decoders.options import (
     TranslationTraining,
 )
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.estimator import Estimator, list_arguments
 from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.translate import Translation, compute_perplexity
@@ -112,17 +112,7 @@ class Translator(Estimator):
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
-        super().__init__(
-            encoder,
-            preset=preset,
-            inputs=inputs,
-            decoder=decoder,
-            training=training,
-            search=search,
-            parsing=parsing,
-            pretrained=pretrained,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))
 
     @property
     def subwords_(self) -> Subwords:
