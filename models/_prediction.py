@@ -74,7 +74,7 @@ def run_model(
     GPU's memory is halved. The results are in the order of the corpus; a sentence without one has None.
     """
     results: list[Any] = [None] * len(corpus)
-    device = device_of(model)
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     started: list[tuple[list[int], Computed]] = []
 
     def load(numbers: list[int]) -> tuple[list[int], Batch]:
@@ -204,11 +204,6 @@ def require_finite(is_finite: Callable[[], torch.Tensor]) -> None:
     """Raise a DivergenceError when outputs of a model are not finite, although its weights are."""
     if not is_finite():
         raise DivergenceError("the model gives numbers that are not finite. Train it again, or get another copy")
-
-
-def device_of(model: nn.Module) -> torch.device:
-    """The device of a model's weights."""
-    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 
 def token_budget(device: torch.device, *, on_cpu: int | None = None, memory: int | None = None) -> int:

@@ -36,7 +36,7 @@ from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles, write_model
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads._word_features import WordFeatureBranch
-from graphattn.models.pretrained._options import PretrainedOptions, resolve_pretrained_options
+from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.pretrained._stack import find_pretrained
 from graphattn.options import Options, Parameters, ParsingOptions, option
 
@@ -145,7 +145,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         for name, kind in self._groups().items():
             value = arguments.get(name)
             setattr(self, name, kind() if value is None else value)
-        self.pretrained = resolve_pretrained_options(arguments.get("pretrained"))
+        pretrained = arguments.get("pretrained")
+        self.pretrained = pretrained if isinstance(pretrained, PretrainedOptions) else PretrainedOptions(pretrained)
 
     # -- options -------------------------------------------------------------------------------------------------------
 
