@@ -312,7 +312,6 @@ class Translation(Task):
         return self._write(model, corpus, self.search)
 
     def _write(self, model: TranslationModel, corpus: Corpus, search: SearchOptions) -> list[str]:
-        assert isinstance(corpus, ParallelCorpus)
         subwords = self.target_inputs.subwords
         generated = generate(model, corpus, search, subwords.vocabulary)
         return [subwords.text(hypotheses[0].ids) for hypotheses in generated]
