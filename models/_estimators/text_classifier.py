@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from graphattn._validation import require_choice, require_range
 from graphattn.exceptions import ConfigError
+from graphattn.models._class_probabilities import name_class
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator, PresetOptions, list_arguments, preset_option
 from graphattn.models._estimators.loading import register_task
@@ -123,7 +124,7 @@ class ClassScores(Classes):
         for row in rows:
             shares = row["probabilities"] if probabilities else row.pop("probabilities", {})
             if min_confidence is not None:
-                row["confidence"] = shares[self.task_.name_in_json(row["label"])]
+                row["confidence"] = shares[name_class(row["label"])]
                 if row["confidence"] < min_confidence:
                     row["label"] = None
             if top_k is not None:

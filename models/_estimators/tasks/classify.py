@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from graphattn._validation import require_range
 from graphattn.exceptions import ConfigError, DataError, verbatim, warn_caller
-from graphattn.models._class_probabilities import ClassProbabilities
+from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.indicators import (
@@ -308,7 +308,7 @@ class Classification(LabelTask):
         elif not self.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
             raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
         resolved = list(self.thresholds or [0.5] * len(classes))
-        spelled = {self.name_in_json(name): name for name in classes}
+        spelled = {name_class(name): name for name in classes}
         for name, value in thresholds.items():
             number = int(self.labels.ids([spelled.get(name, name)], where="threshold")[0])
             require_range("threshold", value, min=0, max=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -14,10 +13,10 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
-from graphattn.models._class_probabilities import ClassProbabilities
+from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.inputs import Columns
-from graphattn.models._estimators.labels import LabelSet, find_respellings
+from graphattn.models._estimators.labels import LabelSet, find_respellings, plain_label
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
@@ -176,14 +175,9 @@ class LabelTask(Task):
         shares = list(map(self._by_class, probabilities)) if probabilities.ndim == 2 else self._by_class(probabilities)
         return {**row, "probabilities": shares}
 
-    @staticmethod
-    def name_in_json(label: Any) -> str:
-        """A class as the key of a JSON object."""
-        return label if isinstance(label, str) else json.dumps(label)
-
     def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
         """Class -> probability; keys are JSON strings, such as ``true`` for True."""
-        names = map(self.name_in_json, self.classes.tolist())
+        names = map(name_class, self.classes.tolist())
         return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
 
     # -- inspection ----------------------------------------------------------------------------------------------------
@@ -205,11 +199,7 @@ class LabelTask(Task):
         rows = head.probabilities(scores, graph).cpu().numpy().tolist()
         label = self.decode_for_reports([decisions if head.per_word else decisions[0]])[0]
         probabilities = [dict(zip(self.classes.tolist(), row, strict=True)) for row in rows]
-        return (
-            inputs.title,
-            label.item() if isinstance(label, np.generic) else label,
-            tuple(probabilities) if head.per_word else probabilities[0],
-        )
+        return inputs.title, plain_label(label), tuple(probabilities) if head.per_word else probabilities[0]
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

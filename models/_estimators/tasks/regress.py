@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,15 +130,7 @@ class Regression(Task):
         return self.mean + self.scale * np.array(decisions, np.float64)
 
     @override
-    def report(
-        self,
-        examples: Examples,
-        predictions: Predictions,
-        *,
-        inputs: TextInputs,
-        rerun: Callable[..., Predictions],
-        others: Mapping[str, Sequence[str]] | None = None,
-    ) -> Report:
+    def report(self, examples: Examples, predictions: Predictions, **unused: Any) -> Report:
         decisions = predictions.decisions
         gold, predicted = np.array(examples.labels), self.decode(decisions)
         return Report(

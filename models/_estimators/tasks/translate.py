@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count as count_from
@@ -332,9 +332,8 @@ class Translation(Task):
         examples: Examples,
         predictions: Predictions,
         *,
-        inputs: TextInputs,
-        rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
+        **unused: Any,
     ) -> Report:
         decisions = predictions.decisions
         references = examples.labels
@@ -401,8 +400,8 @@ class Translation(Task):
         batch: Batch,
         *,
         vectors: Tensor | None = None,
-        presence: Tensor | None = None,
         hidden: pd.DataFrame | None = None,
+        **unused: Any,
     ) -> Tensor:
         assert batch.targets is not None and batch.target_counts is not None
         length = int(batch.target_counts[0])
