@@ -33,7 +33,7 @@ class Regressor:
         preset: str = "default",
         warm_start: bool = False,
     ):
-        super().__init__(**list_arguments(locals()))  # type: ignore[call-arg]
+        super().__init__(**list_arguments(locals()))
 
     @property
     def mean_(self: Any) -> float:
