@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from graphattn.builders import Example, Sentence
 from graphattn.builders._files import TextLines, display_name, is_store, open_text, split_suffix
 from graphattn.builders._foreign import reject_markup
+from graphattn.builders.readers import read_corpus, read_labelled_lines, read_parallel, read_table
 from graphattn.builders.readers._corpus import describe_corpus
 from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.builders.readers._rows import Skip, raise_or_skip
+from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
 from graphattn.exceptions import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -78,8 +80,6 @@ def _open_store(task: Any, path: Path) -> Store:
 def _read_file(
     task: Any, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[list[Example | Sentence], Mapping[str, Any]]:
-    from graphattn.builders.readers import read_corpus
-
     skip: Skip | None = options.get("skip")
     items, errors = [], list[DataError]()
     reading = {**options, "skip": errors.append} if skip else options
@@ -136,7 +136,6 @@ def read_pairs(corpus: CorpusFiles) -> tuple[list[Any], list[str]]:
 
 
 def _read_two_files(source: Path, target: Path, skip: Skip | None, encoding: str | None) -> tuple[list[Any], list[str]]:
-    from graphattn.builders.readers import read_parallel
     from graphattn.builders.store import Store
 
     is_stored = is_store(source)
@@ -182,9 +181,6 @@ def _read_table(path: Path, options: Mapping[str, Any]) -> tuple[list[Any], list
 def _read_rows(
     lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None
 ) -> Iterator[Example]:
-    from graphattn.builders.readers import read_labelled_lines, read_table
-    from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
-
     sample, extension = lines.sample(SAMPLE_LINES), split_suffix(lines)[0]
     reject_markup(sample, lines.path)
     if extension not in _TABLES and "".join(sample[:1]).startswith("{"):

@@ -23,6 +23,7 @@ from graphattn.models._inspectable import EncodedInputs
 from graphattn.models._prediction import Predictions
 from graphattn.models._reports import Outcomes, Report
 from graphattn.models._saving import ModelFiles
+from graphattn.models.training._hints import hint_at_invisible_ends, hint_at_single_class
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
@@ -86,8 +87,6 @@ class LabelTask(Task):
 
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        from graphattn.models.training._hints import hint_at_invisible_ends
-
         self.labels = self.collect_classes(examples.labels, [] if previous is None else previous.labels.classes)
         if hint := hint_at_invisible_ends(self.labels.classes):
             warn_caller(hint)
@@ -132,8 +131,6 @@ class LabelTask(Task):
 
     @override
     def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
-        from graphattn.models.training._hints import hint_at_single_class
-
         gold, predicted = self.make_hashable(labels), self.make_hashable(self.decode_for_reports(decisions))
         return hint_at_single_class(gold, predicted, has_vectors=has_vectors)
 

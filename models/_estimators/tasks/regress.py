@@ -24,6 +24,7 @@ from graphattn.models._prediction import Predictions
 from graphattn.models._reports import Report, bootstrap_correlation
 from graphattn.models._saving import ModelFiles
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
+from graphattn.models.training._metrics import regression_metrics
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -121,8 +122,6 @@ class Regression(Task):
     def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        from graphattn.models.training._metrics import regression_metrics
-
         return regression_metrics(np.array(labels), self.decode(decisions), weights)
 
     @override

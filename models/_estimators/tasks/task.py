@@ -43,6 +43,8 @@ from graphattn.models.heads._ngrams import NgramBranch
 from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS, FINE_TUNING
+from graphattn.models.training._decisions import ScoredTexts
+from graphattn.models.training._hints import hint_at_half_pairs
 from graphattn.options import ParsingOptions
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
-    from graphattn.models.training._decisions import ScoredTexts
 
 
 @dataclass(frozen=True)
@@ -366,8 +367,6 @@ class Task:
         -------
         The examples, with words in place of raw texts
         """
-        from graphattn.models.training._hints import hint_at_half_pairs
-
         columns = examples.columns
         if len(columns) == 2 and (hint := hint_at_half_pairs(*columns)):
             warn_caller(hint)

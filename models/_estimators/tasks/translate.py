@@ -40,6 +40,7 @@ from graphattn.models._prediction import Predictions, run_model
 from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles
 from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.training._hints import hint_at_empty_texts, hint_at_short_references, hint_at_tokenizer
 from graphattn.models.training._text_metrics import (
     are_short,
     bleu_interval,
@@ -286,8 +287,6 @@ class Translation(Task):
 
     @override
     def choose_dev_metric(self, labels: Sequence[Any], metric: str | None) -> str | None:
-        from graphattn.models.training._hints import hint_at_short_references, hint_at_tokenizer
-
         tokenizer = self.training.bleu_tokenizer
         if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
             warn_caller(hint_at_tokenizer(chosen))
@@ -322,8 +321,6 @@ class Translation(Task):
 
     @override
     def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
-        from graphattn.models.training._hints import hint_at_empty_texts
-
         return hint_at_empty_texts(decisions)
 
     @override
