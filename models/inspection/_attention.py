@@ -30,6 +30,9 @@ from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import AttentionMap, Floats
 from graphattn.models.inspection._capture import ForwardCapture, attention_maps, node_texts, part_name
 from graphattn.models.inspection._edge_kinds import EdgeKinds, is_dependency, word_ids_of
+from graphattn.models.inspection._files import save_attention
+from graphattn.models.inspection._page import to_page
+from graphattn.models.inspection.notebook import attention_bundle, attention_html, display_in_marimo
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -294,8 +297,6 @@ class Attention:
         DataError
             when the file cannot be written
         """
-        from graphattn.models.inspection._files import save_attention
-
         return save_attention(self, Path(path))
 
     def to_page(self, *, arrays: bool = False) -> dict[str, Any]:
@@ -305,8 +306,6 @@ class Attention:
         ----------
         arrays : keep edges and weights as arrays, in a tenth of the memory
         """
-        from graphattn.models.inspection._page import to_page
-
         return to_page(self, arrays=arrays)
 
     def widget(self, *more: Attention) -> AttentionWidget:
@@ -352,18 +351,12 @@ class Attention:
         return ComparisonWidget([self], [self if other is None else other])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        from graphattn.models.inspection.notebook import attention_bundle
-
         return attention_bundle(self, **options)
 
     def _display_(self) -> Any:
-        from graphattn.models.inspection.notebook import display_in_marimo
-
         return display_in_marimo(self)
 
     def _repr_html_(self) -> str:
-        from graphattn.models.inspection.notebook import attention_html
-
         return attention_html(self)
 
     def _by_head(self) -> list[AttentionMap]:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from graphattn.builders._files import atomic_file, write_error
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspection.page import PageModel, write_page
 
 if TYPE_CHECKING:
     from graphattn.models.inspection._attention import Attention
@@ -39,8 +40,6 @@ def save_attention(attention: Attention, path: Path) -> Path:
     check_suffix(path, SUFFIXES)
     suffix = path.suffix.lower()
     if suffix == ".html":
-        from graphattn.models.inspection.page import PageModel, write_page
-
         write_page(path, [PageModel("Attention", [attention.to_page(arrays=True)])], title=attention.title)
         return path
     if suffix in TABLES:
