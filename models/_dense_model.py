@@ -255,13 +255,7 @@ def find_graph_parts(encoder: Encoder) -> list[str]:
 
 
 def make_dense_model(model: TextModel, rescale: tuple[float, float] = (0.0, 1.0)) -> DenseModel:
-    """The dense form of a classifier, a tagger or a regressor.
-
-    Raises
-    ------
-    ConfigError
-        naming what has none, or for weights in int8
-    """
+    """The dense form of a classifier, a tagger or a regressor; a ConfigError names what has none."""
     encoder, head = model.encoder, model.head
     missing = [name for name, has in list_own_layers(model).items() if has]
     check_exportable(missing + find_graph_parts(encoder))

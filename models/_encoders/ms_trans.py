@@ -225,7 +225,6 @@ class MSTransEncoder(Encoder):
 
     def __init__(self, options: MSTransOptions):
         super().__init__()
-
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(MSTransLayer(options, heads) for heads in options.layer_heads())
         self._relations = options.head_relations()

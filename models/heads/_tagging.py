@@ -59,8 +59,7 @@ class TaggingHead(Head):
             words = average_words(tokens, graph)
         else:
             words = tokens[to_device(first_tokens(graph), tokens.device)]
-        scores: Tensor = self.classify(words)
-        return at_least_float32(scores)
+        return at_least_float32(self.classify(words))
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
