@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -35,11 +36,9 @@ from graphattn.models.inspection._page import to_page
 from graphattn.models.inspection.notebook import attention_bundle, attention_html, display_in_marimo
 
 if TYPE_CHECKING:
-    import networkx as nx
     from scipy.sparse import csr_array
 
     from graphattn.models.inspection._widget import AttentionWidget, ComparisonWidget
-
 
 GROUPS = ("layer", "head", "relation", "source_part", "target_part")
 

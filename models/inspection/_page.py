@@ -15,16 +15,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphattn._schema import WORD
+from graphattn.builders._sentence import Sentence
 from graphattn.models._class_probabilities import name_class
 from graphattn.models.inspection import limits
-from graphattn.models.inspection._attention_map import TARGET
+from graphattn.models.inspection._attention_map import TARGET, AttentionMap
 from graphattn.models.inspection._capture import part_name
 from graphattn.models.inspection._edge_kinds import word_ids_of
 
 if TYPE_CHECKING:
-    from graphattn.builders._sentence import Sentence
     from graphattn.models.inspection._attention import Attention
-    from graphattn.models.inspection._attention_map import AttentionMap
 
 VERSION = 1
 _DIGITS = 6

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphattn._edges import as_batch
+from graphattn._edges import Graph, as_batch
 from graphattn._networkx_graphs import CLS
 from graphattn._schema import TOKEN
 from graphattn.exceptions import GraphAttnError
 from graphattn.models.inspection._attention_map import for_display
 
 if TYPE_CHECKING:
-    from graphattn._edges import Graph
     from graphattn.models.inspection._attention import Attention
     from graphattn.models.inspection._widget import AttentionWidget
     from graphattn.models.inspection.attributions import WordAttributions

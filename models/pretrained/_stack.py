@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
@@ -20,9 +20,6 @@ from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeight
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 class StackedEncoder(Encoder):
