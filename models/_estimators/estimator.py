@@ -386,15 +386,9 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         return self._encode(self._make_columns(X), None if y is None else self.task_.resolve_labels(X, y))
 
     def _encode(
-        self,
-        columns: Columns,
-        labels: Sequence[Any] | None = None,
-        *,
-        where: str = "data",
-        numbers: Sequence[int] | None = None,
+        self, columns: Columns, labels: Sequence[Any] | None = None, *, numbers: Sequence[int] | None = None
     ) -> Corpus:
-        inputs, parsing = self.text_inputs_, self.parsing
-        return self.task_.encode(inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
+        return self.task_.encode(self.text_inputs_, columns, labels, parsing=self.parsing, numbers=numbers)
 
     def predict_details(self, X: Iterable[Any], **options: Any) -> Predictions:
         """Decisions, and the probabilities or scores that options ask for.

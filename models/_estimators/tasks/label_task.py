@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 
 class LabelTask(Task):
-    """A task whose items have classes.
-
-    Attributes
-    ----------
-    labels : the classes
-    """
+    """A task whose items have classes."""
 
     labels: LabelSet
 

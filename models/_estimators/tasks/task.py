@@ -59,12 +59,8 @@ if TYPE_CHECKING:
 class Examples:
     """Inputs with their labels.
 
-    Parameters
-    ----------
-    columns : one column of texts, or two for pairs
-    labels : one for each input
-    numbers : each input's index in the user's data; None for all of them in order
-    weights : one for each input; None for equal weights
+    ``columns`` are one column of texts, or two for pairs; ``numbers`` each input's index in the user's data, None for
+    all of them in order; ``weights`` one for each input, None for equal ones.
     """
 
     columns: Columns

@@ -61,10 +61,8 @@ if TYPE_CHECKING:
 class Translation(Task):
     """Generate a text for each text: the head is a decoder, and targets have inputs of their own.
 
-    Attributes
-    ----------
-    target_inputs : the subwords of targets; those of sources, too, unless a pretrained model reads them
-    inputs, search, training : options, as they are at the moment
+    ``target_inputs`` are the subwords of targets, and of sources unless a pretrained model reads them. ``inputs``,
+    ``search`` and ``training`` are the options as they are at the moment.
     """
 
     name = corpus_kind = "translate"
