@@ -247,11 +247,8 @@ def warn_of_truncation(warning: TruncationWarning) -> None:
 
 
 def prediction_batches(corpus: Corpus, device: torch.device) -> Iterable[list[int]]:
-    """Batches of texts of similar lengths, longest first, within the budgets of a device.
-
-    For a single sentence, edges are not counted.
-    """
-    if len(corpus) == 1:
+    """Batches of texts of similar lengths, longest first, within the budgets of a device."""
+    if len(corpus) == 1:  # without counting its edges
         return [[0]]
     return BudgetBatches(
         corpus.lengths,

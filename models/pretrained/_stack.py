@@ -50,10 +50,7 @@ class StackedEncoder(Encoder):
 
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, embedding width + F) word vectors of the pretrained model and F other features -> (N, width).
-
-        The weights of the pretrained model come first.
-        """
+        """(N, embedding width + F) word vectors of the pretrained model and F other features -> (N, width)."""
         width = self.lower.architecture.embedding
         words, features = tokens.split([width, tokens.shape[1] - width], dim=1)
         states = torch.cat([self.lower(graph, words, weights=weights), features], dim=1)
@@ -79,10 +76,7 @@ def stack_encoders(
 
 
 def make_pretrained(options: PretrainedOptions, architecture: Architecture, folder: Path | None) -> PretrainedEncoder:
-    """The pretrained model that the options describe, ready to be trained.
-
-    Without a ``folder``, its weights are loaded later.
-    """
+    """The pretrained model that the options describe, to be trained; without a folder its weights are loaded later."""
     heads, length = options.pretrained_heads, options.pretrained_length
     try:
         if folder is None:

@@ -38,10 +38,7 @@ def classification_metrics(
 def multilabel_metrics(
     gold: npt.NDArray[Any], predicted: npt.NDArray[Any], weights: ExampleWeights | None = None
 ) -> dict[str, float]:
-    """Micro and macro F1 and the share of texts with exactly the right labels, in percent.
-
-    ``gold`` and ``predicted`` are (S, C) zeros and ones.
-    """
+    """Micro and macro F1 of (S, C) zeros and ones, and the share of texts with exactly the right ones, in percent."""
     from sklearn.metrics import accuracy_score, f1_score
 
     # with one column, scikit-learn would average over the class and its complement
