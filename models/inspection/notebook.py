@@ -200,7 +200,12 @@ def printable(text: str, longest: int = 24) -> str:
     >>> print(printable("a\nb"), printable(""), printable("x" * 30), sep="|")
     a\nb|''|xxxxxxxxxxxxxxxx…xxxxxxx
     """
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    line = escape_unprintable(text)
     if not line.strip():
         line = line.replace(" ", "␣") or "''"
     return line if len(line) <= longest else f"{line[: longest - 8]}…{line[-7:]}"
+
+
+def escape_unprintable(text: str) -> str:
+    """The text with escapes for unprintable characters."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -349,8 +349,7 @@ class Translation(Task):
         (sources,) = columns
         if targets is None:
             targets = self.predict(model, self.encode(inputs, columns, parsing=parsing))
-        if len(targets) != len(sources):
-            raise DataError(f"{len(sources)} sources but {len(targets)} targets", hint="Give one for each.")
+        targets = self.resolve_labels(sources, targets)
         (split,) = inputs.sentences(inputs.add_heads(columns, parsing))
         subwords = self.target_inputs.subwords
         sentences = {"source": split, "target": subwords.vocabulary.sentences(subwords.sources(targets))}
