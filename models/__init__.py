@@ -25,9 +25,13 @@ from graphattn.models._encoders import (
 )
 from graphattn.models._entities import EntitySpan, TaggedText
 from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.loading import TASKS, load, register_task
 from graphattn.models._estimators.sequence_tagger import SequenceTagger
-from graphattn.models._estimators.tasks import Classification, LabelSet, Regression, Tagging, Task
+from graphattn.models._estimators.tasks.classify import Classification
+from graphattn.models._estimators.tasks.regress import Regression
+from graphattn.models._estimators.tasks.tag import Tagging
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_classifier import PairClassifier, TextClassifier
 from graphattn.models._estimators.text_inputs import TextInputs, register_inputs
 from graphattn.models._estimators.text_regressor import PairRegressor, TextRegressor
