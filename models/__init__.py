@@ -24,21 +24,19 @@ from graphattn.models._encoders import (
     register_encoder,
 )
 from graphattn.models._entities import EntitySpan, TaggedText
-from graphattn.models._estimators import (
-    Estimator,
-    PairClassifier,
-    PairRegressor,
-    SequenceTagger,
-    Task,
-    TextClassifier,
-    TextInputs,
-    TextRegressor,
-    Translator,
-    WordInputs,
-    register_inputs,
-)
+from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.loading import TASKS, load, register_task
-from graphattn.models._estimators.tasks import Classification, LabelSet, Regression, Tagging
+from graphattn.models._estimators.sequence_tagger import SequenceTagger
+from graphattn.models._estimators.tasks.classify import Classification
+from graphattn.models._estimators.tasks.regress import Regression
+from graphattn.models._estimators.tasks.tag import Tagging
+from graphattn.models._estimators.tasks.task import Task
+from graphattn.models._estimators.text_classifier import PairClassifier, TextClassifier
+from graphattn.models._estimators.text_inputs import TextInputs, register_inputs
+from graphattn.models._estimators.text_regressor import PairRegressor, TextRegressor
+from graphattn.models._estimators.translator import Translator
+from graphattn.models._estimators.word_inputs import WordInputs
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._reports import Outcomes, Report
 from graphattn.models.pretrained._options import PretrainedOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,12 +25,6 @@ from graphattn.models.heads._pooling import UNIT, Source2TokenPooling
 from graphattn.models.pretrained._encoder import PretrainedEncoder, distance_buckets
 from graphattn.models.pretrained._layers import HeadRange, Rotation, head_ranges, rotate
 from graphattn.models.pretrained._stack import StackedEncoder
-
-
-class DenseEncoder(Protocol):
-    """(B, L, F) token vectors -> (B, L, width), given the (B, L) mask of tokens, ids, and segments, if any."""
-
-    def __call__(self, tokens: Tensor, mask: Tensor, ids: Tensor, segments: Tensor | None) -> Tensor: ...
 
 
 class _PretrainedAttention(DenseAttention):
@@ -117,7 +111,10 @@ _ENCODERS: Mapping[type[Encoder], Any] = {
 
 
 def make_dense_encoder(encoder: Encoder) -> Any:
-    """The :class:`DenseEncoder` of an encoder; a ConfigError names what has none."""
+    """A module of (B, L, F) token vectors, the (B, L) mask of tokens, ids and segments, if any -> (B, L, width).
+
+    A ConfigError names the parts of the encoder that have no such form.
+    """
     check_exportable(find_graph_parts(encoder))
     return _ENCODERS[type(encoder)](encoder)
 
@@ -258,13 +255,7 @@ def find_graph_parts(encoder: Encoder) -> list[str]:
 
 
 def make_dense_model(model: TextModel, rescale: tuple[float, float] = (0.0, 1.0)) -> DenseModel:
-    """The dense form of a classifier, a tagger or a regressor.
-
-    Raises
-    ------
-    ConfigError
-        naming what has none, or for weights in int8
-    """
+    """The dense form of a classifier, a tagger or a regressor; a ConfigError names what has none."""
     encoder, head = model.encoder, model.head
     missing = [name for name, has in list_own_layers(model).items() if has]
     check_exportable(missing + find_graph_parts(encoder))

@@ -61,10 +61,7 @@ def check_input(inputs: EncodedInputs) -> None:
 
 
 class Inspectable:
-    """A fitted model whose predictions can be inspected: every :class:`~graphattn.models.Estimator`.
-
-    Its task, inputs and module do the work.
-    """
+    """A fitted model whose predictions can be inspected: every :class:`~graphattn.models.Estimator`."""
 
     task: ClassVar[Any]
     parsing: Any

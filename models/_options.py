@@ -222,10 +222,7 @@ PRECISIONS = ("32", "bf16", "int8", "auto")
 
 
 def resolve_precision(precision: str | None, device: str | torch.device = "auto") -> str:
-    """The precision on a device: ``"auto"`` is ``"32"`` or ``"bf16"``, and ``"int8"`` is ``"32"`` without it.
-
-    None is 32 on a CPU, else auto.
-    """
+    """The precision on a device: ``"auto"`` is ``"32"`` or ``"bf16"``, and ``"int8"`` is ``"32"`` without it."""
     if precision is None:
         precision = "32" if torch.device(device).type == "cpu" else "auto"
     require_choice("precision", precision, PRECISIONS)
@@ -258,10 +255,7 @@ def resolve_int8() -> str:
 
 
 def supports_bf16(device: str = "auto", hardware: Hardware | None = None) -> bool:
-    """Whether a device has instructions for bfloat16 products; without them, they are slower than float32.
-
-    ``hardware`` is that of this machine by default.
-    """
+    """Whether a device has instructions for bfloat16 products; without them, they are slower than float32."""
     kind, _, number = device.partition(":")
     if kind in ("auto", "cuda"):
         gpus = (Hardware.detect() if hardware is None else hardware).gpus

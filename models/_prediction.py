@@ -74,7 +74,7 @@ def run_model(
     GPU's memory is halved. The results are in the order of the corpus; a sentence without one has None.
     """
     results: list[Any] = [None] * len(corpus)
-    device = device_of(model)
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     started: list[tuple[list[int], Computed]] = []
 
     def load(numbers: list[int]) -> tuple[list[int], Batch]:
@@ -206,11 +206,6 @@ def require_finite(is_finite: Callable[[], torch.Tensor]) -> None:
         raise DivergenceError("the model gives numbers that are not finite. Train it again, or get another copy")
 
 
-def device_of(model: nn.Module) -> torch.device:
-    """The device of a model's weights."""
-    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-
-
 def token_budget(device: torch.device, *, on_cpu: int | None = None, memory: int | None = None) -> int:
     """Tokens of a batch in prediction: ``on_cpu``, or on a GPU as many as its memory has room for.
 
@@ -252,11 +247,8 @@ def warn_of_truncation(warning: TruncationWarning) -> None:
 
 
 def prediction_batches(corpus: Corpus, device: torch.device) -> Iterable[list[int]]:
-    """Batches of texts of similar lengths, longest first, within the budgets of a device.
-
-    For a single sentence, edges are not counted.
-    """
-    if len(corpus) == 1:
+    """Batches of texts of similar lengths, longest first, within the budgets of a device."""
+    if len(corpus) == 1:  # without counting its edges
         return [[0]]
     return BudgetBatches(
         corpus.lengths,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
@@ -76,6 +76,19 @@ def in_evaluation(model: nn.Module) -> Iterator[None]:
     finally:
         if was_training:
             model.train()
+
+
+@contextmanager
+def set_gradients(parameters: Iterable[nn.Parameter], *, enabled: bool) -> Iterator[None]:
+    """Turn the gradients of parameters on or off inside the block."""
+    changed = [parameter for parameter in parameters if parameter.requires_grad is not enabled]
+    for parameter in changed:
+        parameter.requires_grad_(enabled)
+    try:
+        yield
+    finally:
+        for parameter in changed:
+            parameter.requires_grad_(not enabled)
 
 
 def check_finite(path: Path, weights: Mapping[str, Tensor]) -> None:

@@ -148,10 +148,7 @@ class TokenEmbedding(nn.Module):
 
 
 def _initial_vectors(options: InputOptions, num_tokens: int, vectors: npt.NDArray[np.float32] | None) -> Tensor:
-    """(num_tokens, D): ``vectors`` of the words, random numbers for the special tokens or, without vectors, for all.
-
-    All have the same standard deviation.
-    """
+    """(num_tokens, D): ``vectors`` of the words, random numbers for the special tokens or, without vectors, for all."""
     initial = torch.randn(num_tokens, options.embedding if vectors is None else vectors.shape[1])
     if vectors is not None:
         words = initial[len(SPECIAL_TOKENS) :]

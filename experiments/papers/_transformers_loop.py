@@ -31,7 +31,8 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._data_sets import DataSet
 from graphattn.models import TASKS, SequenceTagger, TextClassifier
 from graphattn.models._estimators.inputs import split_held_out
-from graphattn.models._estimators.tasks import Classification, Tagging
+from graphattn.models._estimators.tasks.classify import Classification
+from graphattn.models._estimators.tasks.tag import Tagging
 from graphattn.models._options import TrainingOptions
 from graphattn.models._padding import prefix_mask
 from graphattn.models.pretrained._architecture import Architecture

@@ -49,10 +49,7 @@ class DuoAttention(nn.Module):
 
 
 class DuoDecoderLayer(nn.Module):
-    """Masked Duo attention, Duo attention to the source and a feed-forward layer, each with residual and post-norm.
-
-    The norms of both attentions are Duo norms (section 3.4).
-    """
+    """Masked Duo attention, Duo attention to the source and a feed-forward layer, each with residual and post-norm."""
 
     def __init__(self, width: int, options: DecoderOptions, duo: DuoTransformerOptions):
         super().__init__()
@@ -61,7 +58,7 @@ class DuoDecoderLayer(nn.Module):
             for _ in range(2)
         )
         self.feed_forward = FeedForward(width, options.decoder_ffn, options.inner_dropout)
-        self.own_norm, self.source_norm = (DuoNorm(width, crossed=duo.duo_norm) for _ in range(2))
+        self.own_norm, self.source_norm = (DuoNorm(width, crossed=duo.duo_norm) for _ in range(2))  # section 3.4
         self.feed_norm = DuoNorm(width, crossed=False)
         self.dropout = Dropout(options.decoder_dropout)
 

@@ -16,7 +16,7 @@ from graphattn._schema import TOKEN
 from graphattn.builders import BudgetBatches
 from graphattn.builders._subwords import BLANK
 from graphattn.builders._vocabulary import SPECIAL_TOKENS, Vocabulary
-from graphattn.models._corpus import EOS, Batch, ParallelCorpus
+from graphattn.models._corpus import EOS, Batch, Corpus
 from graphattn.models._decoders.model import TranslationModel
 from graphattn.models._decoders.options import SearchOptions
 from graphattn.models._decoders.search import Hypothesis, Rules, beam_search, sample
@@ -51,7 +51,7 @@ class ModelScores:
 
 def generate(
     model: TranslationModel,
-    corpus: ParallelCorpus,
+    corpus: Corpus,
     options: SearchOptions,
     vocabulary: Vocabulary,
     *,
@@ -78,7 +78,7 @@ def generate(
     return [[Hypothesis((), 0.0)] if hypotheses is None else hypotheses for hypotheses in outputs]
 
 
-def _batches(corpus: ParallelCorpus, beams: int, device: torch.device) -> Iterable[list[int]]:
+def _batches(corpus: Corpus, beams: int, device: torch.device) -> Iterable[list[int]]:
     """Sources with words, grouped by length, longest first."""
     lengths = corpus.layouts[0].lengths
     filled = np.flatnonzero(lengths > corpus.builder.cls)

@@ -54,13 +54,7 @@ def register_encoder(options: type[EncoderOptions], encoder: type[Encoder]) -> N
 
 
 def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> EncoderOptions:
-    """Encoder options, given as a name, as plain values with a ``name``, or as options.
-
-    Raises
-    ------
-    ConfigError
-        for an unknown name; the message lists the known ones
-    """
+    """Encoder options, given as a name, as plain values with a ``name``, or as options."""
     if isinstance(encoder, EncoderOptions):
         return encoder
     if isinstance(encoder, Mapping) and "name" not in encoder:
@@ -74,13 +68,7 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
 
 
 def options_class(name: str) -> type[EncoderOptions]:
-    """The class of an encoder's options.
-
-    Raises
-    ------
-    ConfigError
-        for an unknown name; the message lists the known ones
-    """
+    """The class of an encoder's options; a ConfigError for an unknown name lists the known ones."""
     if name == NoEncoderOptions.name:
         return NoEncoderOptions
     if name not in ENCODERS:

@@ -130,10 +130,6 @@ class DuoEncoder(Encoder):
     softmax, the division by the number of keys (sums would grow with the text). The mean over tokens and the linear
     layer that follow belong to the head. The paper does not say whether the fusion is linear;
     ``fusion_activation`` adds a function after it.
-
-    Parameters
-    ----------
-    options : with the widths of the sets
     """
 
     def __init__(self, options: DuoOptions):

@@ -187,10 +187,7 @@ class MSTransLayer(nn.Module):
 
 
 class NodeStates:
-    """All nodes that heads reach: tokens first, then the nodes that relations add.
-
-    ``tokens`` are (N, hidden).
-    """
+    """All nodes that heads reach: (N, hidden) tokens first, then the nodes that relations add."""
 
     def __init__(self, graph: TextBatch, relations: Sequence[Relation], tokens: Tensor):
         self._parts = {relation.name: [part.canonical for part in relation.parts()] for relation in relations}
@@ -225,7 +222,6 @@ class MSTransEncoder(Encoder):
 
     def __init__(self, options: MSTransOptions):
         super().__init__()
-
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(MSTransLayer(options, heads) for heads in options.layer_heads())
         self._relations = options.head_relations()

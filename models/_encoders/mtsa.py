@@ -137,17 +137,13 @@ class MTSAOptions(EncoderOptions):
         """The relations of the heads: those that ``heads`` names, or the masks."""
         relations, option = [], "masks" if isinstance(self.heads, int) else "heads"
         for name in self.masks if option == "masks" else self.layer_heads():
-            relation = parse_relation(name, on=TOKEN)
+            relation, problem = parse_relation(name, on=TOKEN), ""
             if len(relation.parts()) > 1 or (relation.source, relation.target) != (TOKEN, TOKEN):
-                raise ConfigError(
-                    f"{{{option}}}: {name} does not connect tokens with tokens",
-                    options=(option,),
-                )
-            if isinstance(relation, RelativePositions) or find_inner_distances(relation) is not None:
-                raise ConfigError(
-                    f"{{{option}}}: {name} has relative positions, which MTSA does not learn",
-                    options=(option,),
-                )
+                problem = "does not connect tokens with tokens"
+            elif isinstance(relation, RelativePositions) or find_inner_distances(relation) is not None:
+                problem = "has relative positions, which MTSA does not learn"
+            if problem:
+                raise ConfigError(f"{{{option}}}: {name} {problem}", options=(option,))
             relations.append(relation)
         return relations
 

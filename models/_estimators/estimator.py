@@ -19,6 +19,7 @@ from typing_extensions import override
 from graphattn.builders import TextGraphBuilder, Vocabulary
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Corpus
+from graphattn.models._dense_model import DenseModel, make_dense_model
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions, encoder_options
 from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
 from graphattn.models._estimators.inputs import Columns, as_list, map_parts
@@ -28,22 +29,24 @@ from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import list_decided_options
+from graphattn.models._hub import push
 from graphattn.models._inspectable import Inspectable
 from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
+from graphattn.models._onnx import write_onnx
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, encode_corpus, predict_corpus
 from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles, write_model
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads._word_features import WordFeatureBranch
-from graphattn.models.pretrained._options import PretrainedOptions, resolve_pretrained_options
+from graphattn.models.pretrained._native_head import convert_head, find_missing_layers
+from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.pretrained._stack import find_pretrained
 from graphattn.options import Options, Parameters, ParsingOptions, option
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
 
-    from graphattn.models._dense_model import DenseModel
     from graphattn.models.inspection import Attention
 
 _FITTING = RLock()
@@ -74,6 +77,11 @@ class PresetOptions(Options):
     """Arguments of estimators besides their groups of options."""
 
     preset: str = preset_option(Task.presets)
+
+
+def list_arguments(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor, given its local variables before there are others."""
+    return {name: value for name, value in variables.items() if name not in ("self", "__class__")}
 
 
 class Estimator(Inspectable, ScikitLearn, Parameters):
@@ -140,7 +148,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         for name, kind in self._groups().items():
             value = arguments.get(name)
             setattr(self, name, kind() if value is None else value)
-        self.pretrained = resolve_pretrained_options(arguments.get("pretrained"))
+        pretrained = arguments.get("pretrained")
+        self.pretrained = pretrained if isinstance(pretrained, PretrainedOptions) else PretrainedOptions(pretrained)
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -377,15 +386,9 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         return self._encode(self._make_columns(X), None if y is None else self.task_.resolve_labels(X, y))
 
     def _encode(
-        self,
-        columns: Columns,
-        labels: Sequence[Any] | None = None,
-        *,
-        where: str = "data",
-        numbers: Sequence[int] | None = None,
+        self, columns: Columns, labels: Sequence[Any] | None = None, *, numbers: Sequence[int] | None = None
     ) -> Corpus:
-        inputs, parsing = self.text_inputs_, self.parsing
-        return self.task_.encode(inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
+        return self.task_.encode(self.text_inputs_, columns, labels, parsing=self.parsing, numbers=numbers)
 
     def predict_details(self, X: Iterable[Any], **options: Any) -> Predictions:
         """Decisions, and the probabilities or scores that options ask for.
@@ -679,8 +682,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         ModelDirectoryError
             when it cannot be uploaded, such as without a network or a token
         """
-        from graphattn.models._hub import push
-
         with TemporaryDirectory() as folder:
             return push(self.save(Path(folder, "model")), name, private=private, message=message)
 
@@ -789,8 +790,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         ConfigError
             without a pretrained model, for other edges than those of pretraining, or when the directory exists
         """
-        from graphattn.models.pretrained._native_head import convert_head, find_missing_layers
-
         self._check_fitted()
         lower = find_pretrained(self.model_.encoder)
         if not isinstance(self.model_, TextModel):
@@ -817,8 +816,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         ConfigError
             naming the parts of the model that padded texts cannot express
         """
-        from graphattn.models._dense_model import make_dense_model
-
         self._check_fitted()
         if not isinstance(self.model_, TextModel):
             raise ConfigError(f"a model that {self.task.description} cannot be exported; use a classifier or tagger")
@@ -840,8 +837,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         MissingPackageError
             without the packages of ``graphattn[onnx]``
         """
-        from graphattn.models._onnx import write_onnx
-
         model, lower, builder = self.to_dense(), find_pretrained(self.model_.encoder), self.builder_
         limit, of_pair = self.text_inputs_.length_limits
         longest, special = of_pair or limit, builder.cls + builder.count_special_tokens(self.task.texts_per_input)

@@ -45,14 +45,8 @@ def name_dev_set_in_errors() -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(
-            f"the dev set: {error.message}",
-            path=error.path,
-            line=error.line,
-            field=error.field,
-            hint=error.hint,
-            options=error.options,
-        ) from error
+        error.message, error.alternative = f"the dev set: {error.message}", None
+        raise
 
 
 def input_fields(x: Any) -> dict[str, Any]:
@@ -88,8 +82,12 @@ def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Ite
         return iter_table(X, names, features)
     if names is None and getattr(X, "ndim", 1) == 1:
         X = to_python(X)
-        is_list_of_others = isinstance(X, Sequence) and not (len(X) and isinstance(X[0], Mapping))
-        return X if is_list_of_others else map(_unpack_row, X, itertools.count(), itertools.repeat(features))
+        if isinstance(X, Sequence) and not (len(X) and isinstance(X[0], Mapping)):
+            return X
+        return (
+            make_input(item, number, features=features) if isinstance(item, Mapping) else item
+            for number, item in enumerate(X)
+        )
     table = np.asarray(X, object)
     if table.shape[1:] == (1,):
         return table[:, 0].tolist()
@@ -99,10 +97,6 @@ def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Ite
             hint=f"Give {columns} column{'s' * (columns > 1)}; for lists of words a list of lists, as from tolist().",
         )
     return map(tuple, table)
-
-
-def _unpack_row(item: Any, number: int, features: Sequence[str]) -> Any:
-    return make_input(item, number, features=features) if isinstance(item, Mapping) else item
 
 
 def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> list[Result]:

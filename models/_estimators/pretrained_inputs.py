@@ -23,6 +23,12 @@ from graphattn.models._estimators.text_inputs import InputLayers, TextInputs
 from graphattn.models._estimators.word_checks import share_of_cut_words
 from graphattn.models._options import InputOptions
 from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.pretrained._checkpoint import (
+    check_segments,
+    find_transformer,
+    read_architecture,
+    read_vocabulary,
+)
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.pretrained._stack import learning_rates, make_pretrained, stack_encoders
@@ -57,13 +63,6 @@ class PretrainedInputs(TextInputs):
 
     @override
     def fit(self, columns: Columns, seed: int) -> Columns:
-        from graphattn.models.pretrained._checkpoint import (
-            check_segments,
-            find_transformer,
-            read_architecture,
-            read_vocabulary,
-        )
-
         assert self.pretrained.pretrained is not None
         self._folder = find_transformer(self.pretrained.pretrained)
         self.architecture = read_architecture(self._folder)

@@ -16,7 +16,7 @@ from graphattn.builders.tag_schemes import SCHEMES
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._entities import TaggedText, format_conll
-from graphattn.models._estimators.estimator import Estimator, preset_option
+from graphattn.models._estimators.estimator import Estimator, list_arguments, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.tag import Tagging
 from graphattn.models._estimators.text_classifier import Classes, WeightedOptions
@@ -96,20 +96,7 @@ class SequenceTagger(Classes, Estimator):
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            class_weight=class_weight,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            scheme=scheme,
-            repair_tags=repair_tags,
-            feature_columns=feature_columns,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))
 
     @property
     def scheme_(self) -> str:

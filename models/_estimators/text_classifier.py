@@ -12,8 +12,9 @@ from typing_extensions import override
 
 from graphattn._validation import require_choice, require_range
 from graphattn.exceptions import ConfigError
+from graphattn.models._class_probabilities import name_class
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, PresetOptions, preset_option
+from graphattn.models._estimators.estimator import Estimator, PresetOptions, list_arguments, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
@@ -123,7 +124,7 @@ class ClassScores(Classes):
         for row in rows:
             shares = row["probabilities"] if probabilities else row.pop("probabilities", {})
             if min_confidence is not None:
-                row["confidence"] = shares[self.task_.name_in_json(row["label"])]
+                row["confidence"] = shares[name_class(row["label"])]
                 if row["confidence"] < min_confidence:
                     row["label"] = None
             if top_k is not None:
@@ -222,19 +223,7 @@ class TextClassifier(ClassScores, Estimator):
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            class_weight=class_weight,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            multilabel=multilabel,
-            tune_threshold=tune_threshold,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))
 
     @override
     def predict(self, X: Iterable[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
@@ -273,15 +262,4 @@ class PairClassifier(ClassScores, Estimator):
         tune_threshold: str | None = None,
         warm_start: bool = False,
     ):
-        super().__init__(
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            class_weight=class_weight,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            tune_threshold=tune_threshold,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))

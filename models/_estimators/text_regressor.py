@@ -10,7 +10,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, PresetOptions
+from graphattn.models._estimators.estimator import Estimator, PresetOptions, list_arguments
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.regress import PairRegression, Regression
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
@@ -33,16 +33,7 @@ class Regressor:
         preset: str = "default",
         warm_start: bool = False,
     ):
-        super().__init__(  # type: ignore[call-arg]
-            encoder,
-            inputs=inputs,
-            head=head,
-            training=training,
-            parsing=parsing,
-            pretrained=pretrained,
-            preset=preset,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))
 
     @property
     def mean_(self: Any) -> float:

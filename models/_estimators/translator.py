@@ -11,7 +11,6 @@ from typing_extensions import override
 from graphattn._validation import require_range
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._subwords import Subwords
-from graphattn.models._corpus import ParallelCorpus
 from graphattn.models._decoders.generation import generate
 from graphattn.models._decoders.options import (
     PRESETS,
@@ -21,7 +20,7 @@ from graphattn.models._decoders.options import (
     TranslationTraining,
 )
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.estimator import Estimator, list_arguments
 from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.translate import Translation, compute_perplexity
@@ -112,17 +111,7 @@ class Translator(Estimator):
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
     ):
-        super().__init__(
-            encoder,
-            preset=preset,
-            inputs=inputs,
-            decoder=decoder,
-            training=training,
-            search=search,
-            parsing=parsing,
-            pretrained=pretrained,
-            warm_start=warm_start,
-        )
+        super().__init__(**list_arguments(locals()))
 
     @property
     def subwords_(self) -> Subwords:
@@ -164,7 +153,6 @@ class Translator(Estimator):
         self.search.validate()
         columns = self._make_columns(X)
         corpus = self._encode(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
-        assert isinstance(corpus, ParallelCorpus)
         generated = generate(self.model_, corpus, self.search, self.subwords_.vocabulary, count=count, first=first)
         return [
             [Output(self.subwords_.text(hypothesis.ids), hypothesis.score) for hypothesis in hypotheses]
@@ -182,7 +170,6 @@ class Translator(Estimator):
         self._check_fitted()
         X = as_list(X)
         corpus = self._encode(self._make_columns(X), self.task_.resolve_labels(X, y))
-        assert isinstance(corpus, ParallelCorpus)
         return compute_perplexity(self.model_, corpus)
 
     @override

@@ -24,6 +24,8 @@ from graphattn.models._estimators.warm_start import copy_vectors
 from graphattn.models._estimators.word_checks import hint_at_unsplit_texts, share_of_cut_words
 from graphattn.models._options import InputOptions
 from graphattn.models._token_embedding import TokenEmbedding
+from graphattn.models.training._cooccurrence import ppmi_vectors
+from graphattn.models.training._hints import hint_at_dotless_i
 from graphattn.options import ParsingOptions
 
 _FEW = 0.05
@@ -57,8 +59,6 @@ class WordInputs(TextInputs):
             highest = max((int(ids.max(initial=0)) for ids in self._iter_ids(words)), default=0)
             self.num_trained = 1 + highest
         if not sets and options.embedding_start == "ppmi":
-            from graphattn.models.training._cooccurrence import ppmi_vectors
-
             self.num_trained = len(self.vocabulary)
             self.vectors = ppmi_vectors(self._iter_ids(words), self.num_trained, options.embedding, seed)
         self.fit_features(words)
@@ -209,8 +209,6 @@ def _raw_text(source: Source) -> Source:
 
 def _train_vocabulary(options: InputOptions, counts: Counter[str]) -> tuple[list[WordVectors], Vocabulary]:
     """Read the files of vectors, and collect the counted words of the texts and those of the vectors."""
-    from graphattn.models.training._hints import hint_at_dotless_i
-
     rules = {name: getattr(options, name) for name in ("level", "split", "lowercase", "zero_digits")}
     spelling = Vocabulary.train([], **rules).spelling  # with lower case, "paris" gets the vector of "Paris"
     sets = [_prepare_vectors(WordVectors.read(path), options, counts, spelling) for path in options.vector_files()]

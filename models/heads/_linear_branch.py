@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-if TYPE_CHECKING:
-    from graphattn.models._corpus import Batch
+from graphattn.models._corpus import Batch
 
 
 class LinearBranch(nn.Module):

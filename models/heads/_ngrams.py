@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -15,12 +15,10 @@ from typing_extensions import override
 from graphattn._edges import features_of, lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
+from graphattn.builders._layout import Layout
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
+from graphattn.models._corpus import Batch
 from graphattn.models.heads._linear_branch import LinearBranch
-
-if TYPE_CHECKING:
-    from graphattn.builders._layout import Layout
-    from graphattn.models._corpus import Batch
 
 _SHIFT = 32
 _TOKENS_AT_ONCE = 1 << 17

@@ -77,9 +77,7 @@ class Source2TokenPooling(nn.Module):
 
     .. math:: s = \sum_i softmax_i(W_2 \, elu(W_1 x_i + b_1) + b_2) \odot x_i
 
-    with a softmax over the tokens of a sentence for each feature.
-
-    Dropout is on the input of both linear layers.
+    with a softmax over the tokens of a sentence for each feature. Dropout is on the input of both linear layers.
     """
 
     def __init__(self, width: int, dropout: float = 0.0):

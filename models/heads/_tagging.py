@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
@@ -57,8 +59,7 @@ class TaggingHead(Head):
             words = average_words(tokens, graph)
         else:
             words = tokens[to_device(first_tokens(graph), tokens.device)]
-        scores: Tensor = self.classify(words)
-        return at_least_float32(scores)
+        return at_least_float32(self.classify(words))
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
@@ -67,8 +68,7 @@ class TaggingHead(Head):
         precise = as_precise(scores)
         # distributed training needs a gradient for every weight, even in a batch without words
         loss = 0 * (precise.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
-        for words, counts in self._chains(scores, graph):
-            emissions, mask = pad(precise[words], counts), to_device(prefix_mask(counts), scores.device)
+        for words, counts, emissions, mask in self._chains(precise, graph):
             likelihoods = self.crf(emissions, pad(targets[words], counts), mask)
             if weights is not None:  # all words of a sentence have its weight
                 likelihoods = likelihoods * pad(weights[words], counts)[:, 0]
@@ -83,9 +83,8 @@ class TaggingHead(Head):
         with torch.inference_mode(False), torch.enable_grad():
             leaf = as_precise(scores.detach().clone()).requires_grad_()
             partition = leaf.sum() * 0
-            for words, counts in self._chains(scores, graph):
-                mask = to_device(prefix_mask(counts), scores.device)
-                partition = partition + self.crf.log_partition(pad(leaf[words], counts), mask).sum()
+            for _, _, emissions, mask in self._chains(leaf, graph):
+                partition = partition + self.crf.log_partition(emissions, mask).sum()
             (gradient,) = torch.autograd.grad(partition, leaf)
         return gradient.clamp(0, 1).to(scores.dtype)
 
@@ -98,10 +97,8 @@ class TaggingHead(Head):
             return scores.log_softmax(1).gather(1, tags.unsqueeze(1)).expand(-1, 2)
         precise = as_precise(scores)
         result = precise.new_zeros(len(scores), 2)
-        for words, counts in self._chains(scores, graph):
-            mask = to_device(prefix_mask(counts), scores.device)
-            rows = self.crf.log_probabilities(pad(precise[words], counts), pad(tags[words], counts), mask)
-            result[words] = unpad(rows, counts)
+        for words, counts, emissions, mask in self._chains(precise, graph):
+            result[words] = unpad(self.crf.log_probabilities(emissions, pad(tags[words], counts), mask), counts)
         return result
 
     @override
@@ -109,9 +106,8 @@ class TaggingHead(Head):
         if self.crf is None:
             return scores.argmax(1)
         precise, best = as_precise(scores), torch.zeros(len(scores), dtype=torch.long, device=scores.device)
-        for words, counts in self._chains(scores, graph):
-            rows = self.crf.best_tags(pad(precise[words], counts), to_device(prefix_mask(counts), scores.device))
-            best[words] = unpad(rows, counts)
+        for words, counts, emissions, mask in self._chains(precise, graph):
+            best[words] = unpad(self.crf.best_tags(emissions, mask), counts)
         return best
 
     @property
@@ -127,13 +123,16 @@ class TaggingHead(Head):
         sentence = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
         return torch.bincount(sentence[first_tokens(graph).to(sentence.device)], minlength=len(lengths))
 
-    def _chains(self, scores: Tensor, graph: TextBatch) -> list[tuple[Tensor, Tensor]]:
-        """Groups of sentences that the CRF scores together: (word numbers, words per sentence without empty ones).
+    def _chains(self, scores: Tensor, graph: TextBatch) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Groups of sentences that the CRF scores together, without empty ones.
 
-        The counts stay where the graph is.
+        For each group there are the word numbers, the words per sentence (where the graph is), and the padded scores
+        with their mask.
         """
-        groups = padding_groups(self.items(graph))
-        return [(to_device(words, scores.device), counts[counts > 0]) for words, counts in groups if len(words)]
+        for words, counts in padding_groups(self.items(graph)):
+            if len(words):
+                words, counts = to_device(words, scores.device), counts[counts > 0]
+                yield words, counts, pad(scores[words], counts), to_device(prefix_mask(counts), scores.device)
 
 
 def first_tokens(graph: TextBatch) -> Tensor:

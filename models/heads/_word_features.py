@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -13,11 +13,9 @@ from typing_extensions import override
 from graphattn._edges import features_of, lengths_of
 from graphattn._schema import TOKEN
 from graphattn.builders._graph_builder import CLS_ID
+from graphattn.models._corpus import Batch, Corpus
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._tagging import first_tokens
-
-if TYPE_CHECKING:
-    from graphattn.models._corpus import Batch, Corpus
 
 OFFSETS = {0: None, -1: 3, 1: 3, -2: 1, 2: 1}
 """Position relative to the word -> how many of the first features of the token there count; None for all."""

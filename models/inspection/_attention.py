@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -30,13 +31,14 @@ from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import AttentionMap, Floats
 from graphattn.models.inspection._capture import ForwardCapture, attention_maps, node_texts, part_name
 from graphattn.models.inspection._edge_kinds import EdgeKinds, is_dependency, word_ids_of
+from graphattn.models.inspection._files import save_attention
+from graphattn.models.inspection._page import to_page
+from graphattn.models.inspection.notebook import attention_bundle, attention_html, display_in_marimo
 
 if TYPE_CHECKING:
-    import networkx as nx
     from scipy.sparse import csr_array
 
     from graphattn.models.inspection._widget import AttentionWidget, ComparisonWidget
-
 
 GROUPS = ("layer", "head", "relation", "source_part", "target_part")
 
@@ -294,8 +296,6 @@ class Attention:
         DataError
             when the file cannot be written
         """
-        from graphattn.models.inspection._files import save_attention
-
         return save_attention(self, Path(path))
 
     def to_page(self, *, arrays: bool = False) -> dict[str, Any]:
@@ -305,8 +305,6 @@ class Attention:
         ----------
         arrays : keep edges and weights as arrays, in a tenth of the memory
         """
-        from graphattn.models.inspection._page import to_page
-
         return to_page(self, arrays=arrays)
 
     def widget(self, *more: Attention) -> AttentionWidget:
@@ -352,18 +350,12 @@ class Attention:
         return ComparisonWidget([self], [self if other is None else other])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        from graphattn.models.inspection.notebook import attention_bundle
-
         return attention_bundle(self, **options)
 
     def _display_(self) -> Any:
-        from graphattn.models.inspection.notebook import display_in_marimo
-
         return display_in_marimo(self)
 
     def _repr_html_(self) -> str:
-        from graphattn.models.inspection.notebook import attention_html
-
         return attention_html(self)
 
     def _by_head(self) -> list[AttentionMap]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -19,13 +19,11 @@ from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.layers._tensorized import TensorizedAttention
 from graphattn.models._corpus import Batch
+from graphattn.models._decoders.model import TranslationModel, shift_right
 from graphattn.models._encoders.base import Encoder, LayerWeights
 from graphattn.models._text_model import TextModel, in_evaluation
 from graphattn.models.inspection._attention_map import SOURCE, TARGET, AttentionMap
 from graphattn.models.inspection.limits import check_num_weights
-
-if TYPE_CHECKING:
-    from graphattn.models._decoders.model import TranslationModel
 
 CROSS = "cross"
 """The relation of a decoder's heads: from tokens of the source to tokens of the target."""
@@ -59,7 +57,7 @@ def capture_scores(model: TextModel, batch: Batch, *, features: bool = False) ->
     """Run a model with a head in evaluation mode, and reject a batch with too many weights."""
     layers: list[LayerWeights] = []
     by_feature: list[dict[str, Tensor]] = []
-    modules = _find_tensorized_layers(model) if features else []
+    modules = [module for module in model.encoder.modules() if features and isinstance(module, TensorizedAttention)]
     per_head = 1 + max((module.head_feats for module in modules), default=0)
     check_num_weights(count_weights(model.encoder, batch.graph) * per_head, batch.graph)
     with in_evaluation(model), _recording_features(modules, by_feature):
@@ -68,8 +66,6 @@ def capture_scores(model: TextModel, batch: Batch, *, features: bool = False) ->
 
 def capture_decoding(model: TranslationModel, batch: Batch) -> ForwardCapture:
     """Run a translator in evaluation mode on sources and given targets (teacher forcing)."""
-    from graphattn.models._decoders.model import shift_right
-
     assert batch.targets is not None and batch.target_counts is not None
     cross_edges = int((batch.graph.batch_num_nodes(TOKEN) * batch.target_counts).sum())
     check_num_weights(count_weights(model.encoder, batch.graph) + model.cross_heads * cross_edges, batch.graph)
@@ -95,10 +91,6 @@ def _recording_features(modules: Iterable[TensorizedAttention], layers: list[dic
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _find_tensorized_layers(model: TextModel) -> list[TensorizedAttention]:
-    return [module for module in model.encoder.modules() if isinstance(module, TensorizedAttention)]
 
 
 def count_weights(encoder: Encoder, graph: TextBatch) -> int:

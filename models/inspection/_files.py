@@ -14,6 +14,8 @@ import pandas as pd
 
 from graphattn.builders._files import atomic_file, write_error
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspection.notebook import escape_unprintable
+from graphattn.models.inspection.page import PageModel, write_page
 
 if TYPE_CHECKING:
     from graphattn.models.inspection._attention import Attention
@@ -39,8 +41,6 @@ def save_attention(attention: Attention, path: Path) -> Path:
     check_suffix(path, SUFFIXES)
     suffix = path.suffix.lower()
     if suffix == ".html":
-        from graphattn.models.inspection.page import PageModel, write_page
-
         write_page(path, [PageModel("Attention", [attention.to_page(arrays=True)])], title=attention.title)
         return path
     if suffix in TABLES:
@@ -91,8 +91,4 @@ def _escape_for_xml(graph: nx.MultiDiGraph) -> None:
     """Escape characters that XML cannot contain."""
     for _, attributes in graph.nodes(data=True):
         for name in ("text", "word", "label"):
-            attributes[name] = "".join(map(_escape_unprintable, attributes[name]))
-
-
-def _escape_unprintable(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+            attributes[name] = escape_unprintable(attributes[name])

@@ -15,16 +15,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphattn._schema import WORD
+from graphattn.builders._sentence import Sentence
 from graphattn.models._class_probabilities import name_class
 from graphattn.models.inspection import limits
-from graphattn.models.inspection._attention_map import TARGET
+from graphattn.models.inspection._attention_map import TARGET, AttentionMap
 from graphattn.models.inspection._capture import part_name
 from graphattn.models.inspection._edge_kinds import word_ids_of
 
 if TYPE_CHECKING:
-    from graphattn.builders._sentence import Sentence
     from graphattn.models.inspection._attention import Attention
-    from graphattn.models.inspection._attention_map import AttentionMap
 
 VERSION = 1
 _DIGITS = 6
@@ -38,7 +37,6 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
     """
     if not arrays:
         limits.check_size("file", attention.num_weights, limits.MOST_ROWS)
-    convert = _map_with_arrays if arrays else _map_with_lists
     return {
         "version": VERSION,
         "title": attention.title,
@@ -55,7 +53,7 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
             for part in (text, part_name(text, WORD))
             if sentence.heads is not None and part in attention.tokens
         },
-        "maps": [convert(head) for each in attention.maps for head in each.by_head()],
+        "maps": [_convert_map(head, arrays=arrays) for each in attention.maps for head in each.by_head()],
     }
 
 
@@ -86,7 +84,12 @@ def _round_all(probabilities: Mapping[Any, float]) -> dict[str, float]:
     return {name_class(name): round(probability, _DIGITS) for name, probability in probabilities.items()}
 
 
-def _map_with_arrays(head: AttentionMap) -> dict[str, Any]:
+def _convert_map(head: AttentionMap, *, arrays: bool) -> dict[str, Any]:
+    weights = head.weights[:, 0]
+    edges: dict[str, Any] = {"source": head.sources, "target": head.targets, "weight": weights}
+    if not arrays:
+        edges["weight"] = weights.astype(float).round(_DIGITS)
+        edges = {name: values.tolist() for name, values in edges.items()}
     return {
         "layer": head.layer,
         "head": head.first_head,
@@ -94,13 +97,5 @@ def _map_with_arrays(head: AttentionMap) -> dict[str, Any]:
         "scale": head.scale,
         "source_part": head.source_part,
         "target_part": head.target_part,
-        "source": head.sources,
-        "target": head.targets,
-        "weight": head.weights[:, 0],
+        **edges,
     }
-
-
-def _map_with_lists(head: AttentionMap) -> dict[str, Any]:
-    weights = head.weights[:, 0].astype(float).round(_DIGITS)
-    lists = {"source": head.sources.tolist(), "target": head.targets.tolist(), "weight": weights.tolist()}
-    return {**_map_with_arrays(head), **lists}

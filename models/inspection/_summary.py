@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphattn._scales import Scale
 from graphattn._schema import TOKEN, WORD
-from graphattn.builders import BudgetBatches
+from graphattn.builders import BudgetBatches, Sentence
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._files import resolve_path
 from graphattn.exceptions import ConfigError, DataError, warn_caller
@@ -38,9 +38,6 @@ from graphattn.models.inspection._edge_kinds import (
 )
 from graphattn.models.inspection._files import write_by_suffix, write_csv
 from graphattn.models.inspection._head_sums import HeadKey, HeadSums, shares_of_strongest
-
-if TYPE_CHECKING:
-    from graphattn.builders import Sentence
 
 CHUNK = 512
 """Texts that are encoded together."""

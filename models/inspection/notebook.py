@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphattn._edges import as_batch
+from graphattn._edges import Graph, as_batch
 from graphattn._networkx_graphs import CLS
 from graphattn._schema import TOKEN
 from graphattn.exceptions import GraphAttnError
 from graphattn.models.inspection._attention_map import for_display
 
 if TYPE_CHECKING:
-    from graphattn._edges import Graph
     from graphattn.models.inspection._attention import Attention
     from graphattn.models.inspection._widget import AttentionWidget
     from graphattn.models.inspection.attributions import WordAttributions
@@ -201,7 +200,12 @@ def printable(text: str, longest: int = 24) -> str:
     >>> print(printable("a\nb"), printable(""), printable("x" * 30), sep="|")
     a\nb|''|xxxxxxxxxxxxxxxx…xxxxxxx
     """
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    line = escape_unprintable(text)
     if not line.strip():
         line = line.replace(" ", "␣") or "''"
     return line if len(line) <= longest else f"{line[: longest - 8]}…{line[-7:]}"
+
+
+def escape_unprintable(text: str) -> str:
+    """The text with escapes for unprintable characters."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

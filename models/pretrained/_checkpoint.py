@@ -126,10 +126,7 @@ def digest_directory(folder: Path) -> str:
 
 
 def find_file(folder: Path, name: str) -> Path:
-    """A file of a directory.
-
-    It is rejected outside the directory, or if it is no regular file: a pipe would be waited for.
-    """
+    """A file inside a directory; one that is no regular file, such as a pipe to wait for, is rejected."""
     path = find_inside(folder, name)
     if not path.exists():
         raise ModelDirectoryError(f"{folder} has no {name}. Download the whole model directory")
@@ -219,10 +216,7 @@ def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture)
 
 
 def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    """The weights of a directory under our names, as float32.
-
-    ``shapes`` are those of our parameters.
-    """
+    """The weights of a directory as float32, under the names of our parameters, which have these shapes."""
     with ExitStack() as stack:
         tensors = _open_tensors(folder, stack)
         weights = {}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn._validation import require_choice, require_range
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders._batch import TextBatch
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._word_boundaries import Source
 from graphattn.builders.relations import Relation
@@ -48,9 +49,6 @@ from graphattn.models.pretrained._layers import (
     make_norm,
     parse_layer_heads,
 )
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 MAX_DISTANCE = 128
 """Longer distances share MPNet's last bucket."""

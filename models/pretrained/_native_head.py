@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from graphattn.models._class_probabilities import name_class
 from graphattn.models._dense_model import list_own_layers
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead
@@ -53,7 +53,7 @@ def find_missing_layers(model: TextModel, family: str) -> list[str]:
 
 def convert_head(head: Head, family: str, labels: Sequence[Any]) -> NativeHead:
     """A linear head of a model without missing layers."""
-    names = [label if isinstance(label, str) else json.dumps(label) for label in labels]
+    names = list(map(name_class, labels))
     config: dict[str, Any] = {
         "id2label": dict(enumerate(names)),
         "label2id": {name: number for number, name in enumerate(names)},

@@ -71,8 +71,3 @@ class PretrainedOptions(Options):
         if options.frozen and "join_pairs" not in {**vars(self), **defaults}:
             options.join_pairs = False
         return options
-
-
-def resolve_pretrained_options(options: PretrainedOptions | str | None) -> PretrainedOptions:
-    """Options of a model given by name, by its options, or not at all."""
-    return options if isinstance(options, PretrainedOptions) else PretrainedOptions(options)

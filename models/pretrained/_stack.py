@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
@@ -20,9 +20,6 @@ from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeight
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
-
-if TYPE_CHECKING:
-    from graphattn.builders._batch import TextBatch
 
 
 class StackedEncoder(Encoder):
@@ -53,10 +50,7 @@ class StackedEncoder(Encoder):
 
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, embedding width + F) word vectors of the pretrained model and F other features -> (N, width).
-
-        The weights of the pretrained model come first.
-        """
+        """(N, embedding width + F) word vectors of the pretrained model and F other features -> (N, width)."""
         width = self.lower.architecture.embedding
         words, features = tokens.split([width, tokens.shape[1] - width], dim=1)
         states = torch.cat([self.lower(graph, words, weights=weights), features], dim=1)
@@ -82,10 +76,7 @@ def stack_encoders(
 
 
 def make_pretrained(options: PretrainedOptions, architecture: Architecture, folder: Path | None) -> PretrainedEncoder:
-    """The pretrained model that the options describe, ready to be trained.
-
-    Without a ``folder``, its weights are loaded later.
-    """
+    """The pretrained model that the options describe, to be trained; without a folder its weights are loaded later."""
     heads, length = options.pretrained_heads, options.pretrained_length
     try:
         if folder is None:

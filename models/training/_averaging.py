@@ -40,13 +40,11 @@ class WeightAverage(Average):
     After step n, counted from 1, :math:`a_n = d_n a_{n-1} + (1 - d_n) w_n`, with :math:`a_0 = w_0` and
     :math:`d_n = \min(decay, (1 + n) / (10 + n))`, so that the initial weights soon vanish. Unlike Lightning's
     callback it does not copy frozen word vectors.
-
-    ``average`` has one tensor for each trained parameter, in their order.
     """
 
     def __init__(self, decay: float):
         self.decay = decay
-        self.average: list[Tensor] = []
+        self.average: list[Tensor] = []  # one for each trained parameter, in their order
         self.steps = 0
 
     def start(self, model: nn.Module) -> None:
@@ -84,14 +82,11 @@ class WeightAverage(Average):
 
 
 class EpochAverage(Average):
-    """The mean of the weights after the last epochs (Vaswani et al. 2017, section 6.1), also across a resume.
-
-    ``ends`` are the trained parameters after each of these epochs.
-    """
+    """The mean of the weights after the last epochs (Vaswani et al. 2017, section 6.1), also across a resume."""
 
     def __init__(self, epochs: int):
         self.epochs = epochs
-        self.ends: list[list[Tensor]] = []
+        self.ends: list[list[Tensor]] = []  # the trained parameters after each of these epochs
 
     @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from torch.nn import functional as F
 from graphattn._devices import map_ahead, to_device
 from graphattn.models._corpus import Corpus
 from graphattn.models._options import TrainingOptions
-from graphattn.models._text_model import TextModel
+from graphattn.models._text_model import TextModel, set_gradients
 from graphattn.models.heads import ClassificationHead
 from graphattn.models.training._optimizer import make_optimizer, relative_rate
 
@@ -37,7 +36,8 @@ def train_contrastive(model: TextModel, corpus: Corpus, options: TrainingOptions
     assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
     batches = list(draw_batches(corpus.targets, options.seed))
     losses = []
-    with torch.random.fork_rng(), _only_encoder(model):
+    others = [*model.embedding.parameters(), *model.head.parameters()]
+    with torch.random.fork_rng(), set_gradients(others, enabled=False):
         torch.manual_seed(options.seed)
         optimizer = make_optimizer(model, model.learning_rates, options)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, len(batches), options))
@@ -94,17 +94,3 @@ def draw_batches(targets: npt.NDArray[np.integer], seed: int) -> Iterator[list[i
     for _ in range(steps):
         chosen = rng.permutation(len(groups))[: BATCH // per_class]
         yield [number for group in chosen for number in rng.permutation(groups[group])[:per_class].tolist()]
-
-
-@contextmanager
-def _only_encoder(model: TextModel) -> Iterator[None]:
-    """Train nothing but the encoder inside the block."""
-    others: Sequence[nn.Parameter] = [*model.embedding.parameters(), *model.head.parameters()]
-    trained = [parameter for parameter in others if parameter.requires_grad]
-    for parameter in trained:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in trained:
-            parameter.requires_grad_(True)

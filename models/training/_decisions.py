@@ -58,11 +58,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 class ScoredTexts:
     """Scores of texts that the model was not trained on, with their targets.
 
-    Parameters
-    ----------
-    scores : (S, C), before the softmax or sigmoid
-    targets : (S,) class ids, or (S, C) zeros and ones
-    weights : (S,)
+    ``scores`` are (S, C), before the softmax or sigmoid; ``targets`` (S,) class ids, or (S, C) zeros and ones;
+    ``weights`` (S,).
     """
 
     scores: Floats

@@ -66,10 +66,7 @@ def hint_at_swapped_columns(labels: Iterable[Hashable]) -> Hint | None:
 
 
 def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
-    """A hint for Turkish and Azerbaijani words that lower case does not unite, since capital I is read as i.
-
-    ``words`` are the distinct ones of the training set.
-    """
+    """A hint for distinct Turkish or Azerbaijani words that lower case does not unite, since capital I is read as i."""
     if sum("\u0131" in word for word in words) < DOTLESS_SHARE * len(words):
         return None
     divided = [word for word in words if "I" in word and word.replace("I", "\u0131").lower() in words]

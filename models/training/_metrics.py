@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
 from graphattn.builders.tag_schemes import extract_valid_spans
 
@@ -24,6 +23,8 @@ def classification_metrics(
     >>> classification_metrics(["a", "b"], ["a", "a"])["accuracy"]
     50.0
     """
+    from sklearn.metrics import accuracy_score, precision_recall_fscore_support  # slow to load
+
     options: dict[str, Any] = {"average": "macro", "zero_division": 0, "sample_weight": weights}
     precision, recall, f1, _ = precision_recall_fscore_support(gold, predicted, **options)
     return {
@@ -37,10 +38,9 @@ def classification_metrics(
 def multilabel_metrics(
     gold: npt.NDArray[Any], predicted: npt.NDArray[Any], weights: ExampleWeights | None = None
 ) -> dict[str, float]:
-    """Micro and macro F1 and the share of texts with exactly the right labels, in percent.
+    """Micro and macro F1 of (S, C) zeros and ones, and the share of texts with exactly the right ones, in percent."""
+    from sklearn.metrics import accuracy_score, f1_score
 
-    ``gold`` and ``predicted`` are (S, C) zeros and ones.
-    """
     # with one column, scikit-learn would average over the class and its complement
     micro, macro = ("binary", "binary") if np.shape(gold)[1] == 1 else ("micro", "macro")
     options: dict[str, Any] = {"zero_division": 0, "sample_weight": weights}

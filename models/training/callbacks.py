@@ -32,8 +32,8 @@ class KeepBest(Callback):
 
     ``metric`` is the dev metric that chooses the best epoch; without one, the last epoch is kept. The ``average``, if
     any, is evaluated and kept instead of the weights, and so are those of Lightning's callbacks. ``model`` are the
-    other files of the model, for checkpoints, see ``pack_model``. ``rows`` are the history
-    of all epochs, ``best`` is the best value of the metric.
+    other files of the model, for checkpoints, see ``pack_model``. ``rows`` are the history of all epochs, ``best`` is
+    the best value of the metric.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ from graphattn.models import (
     _saving as saving,
 )
 from graphattn.models._estimators import loading
-from graphattn.models._estimators.tasks import Classification
+from graphattn.models._estimators.tasks.classify import Classification
 from graphattn.models._saving import FORMAT, ModelFiles, check_notes, read_config, read_model, write_model
 from graphattn.models.inspection import summarise
 from graphattn.models.inspection._summary import save_tables

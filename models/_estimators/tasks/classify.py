@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from graphattn._validation import require_range
 from graphattn.exceptions import ConfigError, DataError, verbatim, warn_caller
-from graphattn.models._class_probabilities import ClassProbabilities
+from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.indicators import (
@@ -42,10 +42,17 @@ from graphattn.models._prediction import Predictions, predict_corpus
 from graphattn.models._reports import Outcomes
 from graphattn.models._saving import ModelFiles
 from graphattn.models.heads import ClassificationHead, Head, PairHead
+from graphattn.models.training._decisions import FOLDS, ScoredTexts, calibrate, is_small, tune_thresholds
+from graphattn.models.training._hints import (
+    hint_at_lists,
+    hint_at_marks,
+    hint_at_quantities,
+    hint_at_swapped_columns,
+)
+from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
-    from graphattn.models.training._decisions import ScoredTexts
 
 
 class Classification(LabelTask):
@@ -165,13 +172,6 @@ class Classification(LabelTask):
 
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        from graphattn.models.training._hints import (
-            hint_at_lists,
-            hint_at_marks,
-            hint_at_quantities,
-            hint_at_swapped_columns,
-        )
-
         super().fit(examples, options, previous)
         labels = self.list_names(examples.labels)
         if self.tune_threshold is not None and not self.has_thresholds:
@@ -234,8 +234,6 @@ class Classification(LabelTask):
 
     def _check_tunable(self, labels: Sequence[Any]) -> None:
         """Reject a training set that cannot be split into folds to choose thresholds on."""
-        from graphattn.models.training._decisions import FOLDS
-
         counts = Counter(labels)
         rarest = len(labels) if self.multilabel else min(counts[name] for name in self.labels.classes)
         if len(labels) < FOLDS or rarest < 2:
@@ -260,10 +258,8 @@ class Classification(LabelTask):
         cross_validate: Callable[[], ScoredTexts] | None,
         log: Callable[[str], None],
     ) -> list[Any] | None:
-        from graphattn.models.training import _decisions as decisions
-
         if dev is not None:
-            self.temperature, dev = decisions.calibrate(dev, log)
+            self.temperature, dev = calibrate(dev, log)
             model.scale(1 / self.temperature)
         metric = self.tune_threshold or ("f1" if self.multilabel else None)
         if metric is None:
@@ -271,13 +267,13 @@ class Classification(LabelTask):
         counts = np.asarray(corpus.targets)
         positive = None if self.multilabel else int(np.bincount(counts, minlength=2).argmin())
         texts = dev
-        is_small = dev is None or decisions.is_small(dev, positive)
-        if self.tune_threshold and is_small and cross_validate is not None:
-            log(f"thresholds: {decisions.FOLDS} models for cross-validation, since the dev set is small")
+        is_dev_small = dev is None or is_small(dev, positive)
+        if self.tune_threshold and is_dev_small and cross_validate is not None:
+            log(f"thresholds: {FOLDS} models for cross-validation, since the dev set is small")
             texts = cross_validate()
         if texts is None:
             return None
-        chosen = decisions.tune_thresholds(texts, metric, positive, log)
+        chosen = tune_thresholds(texts, metric, positive, log)
         self.set_thresholds(model, chosen)
         if dev is None or chosen is None:
             return None
@@ -308,7 +304,7 @@ class Classification(LabelTask):
         elif not self.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
             raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
         resolved = list(self.thresholds or [0.5] * len(classes))
-        spelled = {self.name_in_json(name): name for name in classes}
+        spelled = {name_class(name): name for name in classes}
         for name, value in thresholds.items():
             number = int(self.labels.ids([spelled.get(name, name)], where="threshold")[0])
             require_range("threshold", value, min=0, max=1)
@@ -337,8 +333,6 @@ class Classification(LabelTask):
 
     @override
     def list_metrics(self) -> list[str]:
-        from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
-
         ones = np.ones((1, 1), int)
         return list(multilabel_metrics(ones, ones) if self.multilabel else classification_metrics(ones[0], ones[0]))
 
@@ -346,8 +340,6 @@ class Classification(LabelTask):
     def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
-
         if self.multilabel:
             from sklearn.preprocessing import MultiLabelBinarizer
 

@@ -8,14 +8,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders._files import TextLines, display_name, is_store, open_text, split_suffix
 from graphattn.builders._foreign import reject_markup
+from graphattn.builders.readers import read_corpus, read_labelled_lines, read_parallel, read_table
 from graphattn.builders.readers._corpus import describe_corpus
 from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.builders.readers._rows import Skip, raise_or_skip
+from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
 from graphattn.exceptions import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -25,27 +27,6 @@ _TABLES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
 _OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "encoding", "feature_columns", "skip"})
 """Options of :func:`~graphattn.builders.readers.read_corpus` that say nothing about the format of a corpus."""
-
-
-class LabelChecks(Protocol):
-    """What reading needs of a :class:`~graphattn.models.Task`."""
-
-    @property
-    def corpus_kind(self) -> str:
-        """Kind of corpus for the readers."""
-
-    @property
-    def label_field(self) -> str:
-        """Attribute of an item with its label."""
-
-    def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
-        """Reject a label in a line of a file."""
-
-    def check_stored(self, store: Store, path: Path) -> None:
-        """Reject a store without labels."""
-
-    def check_file(self, labels: Sequence[Any], path: Path) -> None:
-        """Reject a file whose labels the task cannot use."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +45,8 @@ class CorpusFiles:
     split: str
 
 
-def read_labelled(task: LabelChecks, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any]]:
-    """The examples of files, or a store; and how the training corpus was read."""
+def read_labelled(task: Any, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any]]:
+    """The examples of files, or a store, for a ``Task``; and how the training corpus was read."""
     options, training = corpus.options, corpus.training
     files = [Path(path) for path in corpus.paths]
     if options.get("drop_label") and any(map(is_store, files)):
@@ -88,7 +69,7 @@ def read_labelled(task: LabelChecks, corpus: CorpusFiles) -> tuple[Any, Mapping[
     return list(chain.from_iterable(corpora)), training
 
 
-def _open_store(task: LabelChecks, path: Path) -> Store:
+def _open_store(task: Any, path: Path) -> Store:
     from graphattn.builders.store._store import open_store
 
     store = open_store(path)
@@ -97,10 +78,8 @@ def _open_store(task: LabelChecks, path: Path) -> Store:
 
 
 def _read_file(
-    task: LabelChecks, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
+    task: Any, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[list[Example | Sentence], Mapping[str, Any]]:
-    from graphattn.builders.readers import read_corpus
-
     skip: Skip | None = options.get("skip")
     items, errors = [], list[DataError]()
     reading = {**options, "skip": errors.append} if skip else options
@@ -133,7 +112,7 @@ def _read_file(
 
 
 def _resolve_reading(
-    task: LabelChecks, lines: TextLines, format: str, options: dict[str, Any], training: Mapping[str, Any]
+    task: Any, lines: TextLines, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any], Mapping[str, Any]]:
     """Format and options of a corpus; where the user leaves them open, those of the training corpus."""
     of_any_format = {name: value for name, value in options.items() if name in _OF_ANY_FORMAT}
@@ -157,7 +136,6 @@ def read_pairs(corpus: CorpusFiles) -> tuple[list[Any], list[str]]:
 
 
 def _read_two_files(source: Path, target: Path, skip: Skip | None, encoding: str | None) -> tuple[list[Any], list[str]]:
-    from graphattn.builders.readers import read_parallel
     from graphattn.builders.store import Store
 
     is_stored = is_store(source)
@@ -203,9 +181,6 @@ def _read_table(path: Path, options: Mapping[str, Any]) -> tuple[list[Any], list
 def _read_rows(
     lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None
 ) -> Iterator[Example]:
-    from graphattn.builders.readers import read_labelled_lines, read_table
-    from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
-
     sample, extension = lines.sample(SAMPLE_LINES), split_suffix(lines)[0]
     reject_markup(sample, lines.path)
     if extension not in _TABLES and "".join(sample[:1]).startswith("{"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -14,28 +13,24 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
-from graphattn.models._class_probabilities import ClassProbabilities
+from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.inputs import Columns
-from graphattn.models._estimators.labels import LabelSet, find_respellings
+from graphattn.models._estimators.labels import LabelSet, find_respellings, plain_label
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
 from graphattn.models._prediction import Predictions
 from graphattn.models._reports import Outcomes, Report
 from graphattn.models._saving import ModelFiles
+from graphattn.models.training._hints import hint_at_invisible_ends, hint_at_single_class
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
 
 class LabelTask(Task):
-    """A task whose items have classes.
-
-    Attributes
-    ----------
-    labels : the classes
-    """
+    """A task whose items have classes."""
 
     labels: LabelSet
 
@@ -87,8 +82,6 @@ class LabelTask(Task):
 
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        from graphattn.models.training._hints import hint_at_invisible_ends
-
         self.labels = self.collect_classes(examples.labels, [] if previous is None else previous.labels.classes)
         if hint := hint_at_invisible_ends(self.labels.classes):
             warn_caller(hint)
@@ -133,8 +126,6 @@ class LabelTask(Task):
 
     @override
     def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
-        from graphattn.models.training._hints import hint_at_single_class
-
         gold, predicted = self.make_hashable(labels), self.make_hashable(self.decode_for_reports(decisions))
         return hint_at_single_class(gold, predicted, has_vectors=has_vectors)
 
@@ -176,14 +167,9 @@ class LabelTask(Task):
         shares = list(map(self._by_class, probabilities)) if probabilities.ndim == 2 else self._by_class(probabilities)
         return {**row, "probabilities": shares}
 
-    @staticmethod
-    def name_in_json(label: Any) -> str:
-        """A class as the key of a JSON object."""
-        return label if isinstance(label, str) else json.dumps(label)
-
     def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
         """Class -> probability; keys are JSON strings, such as ``true`` for True."""
-        names = map(self.name_in_json, self.classes.tolist())
+        names = map(name_class, self.classes.tolist())
         return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
 
     # -- inspection ----------------------------------------------------------------------------------------------------
@@ -205,11 +191,7 @@ class LabelTask(Task):
         rows = head.probabilities(scores, graph).cpu().numpy().tolist()
         label = self.decode_for_reports([decisions if head.per_word else decisions[0]])[0]
         probabilities = [dict(zip(self.classes.tolist(), row, strict=True)) for row in rows]
-        return (
-            inputs.title,
-            label.item() if isinstance(label, np.generic) else label,
-            tuple(probabilities) if head.per_word else probabilities[0],
-        )
+        return inputs.title, plain_label(label), tuple(probabilities) if head.per_word else probabilities[0]
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from graphattn.models._prediction import Predictions
 from graphattn.models._reports import Report, bootstrap_correlation
 from graphattn.models._saving import ModelFiles
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
+from graphattn.models.training._metrics import regression_metrics
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -121,8 +122,6 @@ class Regression(Task):
     def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        from graphattn.models.training._metrics import regression_metrics
-
         return regression_metrics(np.array(labels), self.decode(decisions), weights)
 
     @override
@@ -130,15 +129,7 @@ class Regression(Task):
         return self.mean + self.scale * np.array(decisions, np.float64)
 
     @override
-    def report(
-        self,
-        examples: Examples,
-        predictions: Predictions,
-        *,
-        inputs: TextInputs,
-        rerun: Callable[..., Predictions],
-        others: Mapping[str, Sequence[str]] | None = None,
-    ) -> Report:
+    def report(self, examples: Examples, predictions: Predictions, **unused: Any) -> Report:
         decisions = predictions.decisions
         gold, predicted = np.array(examples.labels), self.decode(decisions)
         return Report(

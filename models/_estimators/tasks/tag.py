@@ -38,6 +38,8 @@ from graphattn.models._prediction import Predictions, segment_probability
 from graphattn.models._reports import Outcomes
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads._word_features import WordFeatureBranch
+from graphattn.models.training._hints import hint_at_marks
+from graphattn.models.training._metrics import tagging_metrics
 from graphattn.options import ParsingOptions
 
 if TYPE_CHECKING:
@@ -140,8 +142,6 @@ class Tagging(LabelTask):
 
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        from graphattn.models.training._hints import hint_at_marks
-
         if options["head"].crf and (self.class_weight is not None or options["training"].label_smoothing):
             raise ConfigError(
                 "a CRF scores whole sequences; leave out {class_weight} and {label_smoothing}, or {crf}",
@@ -342,8 +342,6 @@ class Tagging(LabelTask):
 
     @override
     def list_metrics(self) -> list[str]:
-        from graphattn.models.training._metrics import tagging_metrics
-
         return list(tagging_metrics([["O"]], [["O"]], self._metric_scheme))
 
     @property
@@ -354,8 +352,6 @@ class Tagging(LabelTask):
     def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        from graphattn.models.training._metrics import tagging_metrics
-
         predicted = self.decode(decisions)
         scheme = self._metric_scheme
         if self.repair_tags or scheme != self.scheme:

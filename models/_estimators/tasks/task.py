@@ -43,6 +43,8 @@ from graphattn.models.heads._ngrams import NgramBranch
 from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS, FINE_TUNING
+from graphattn.models.training._decisions import ScoredTexts
+from graphattn.models.training._hints import hint_at_half_pairs
 from graphattn.options import ParsingOptions
 
 if TYPE_CHECKING:
@@ -51,19 +53,14 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
-    from graphattn.models.training._decisions import ScoredTexts
 
 
 @dataclass(frozen=True)
 class Examples:
     """Inputs with their labels.
 
-    Parameters
-    ----------
-    columns : one column of texts, or two for pairs
-    labels : one for each input
-    numbers : each input's index in the user's data; None for all of them in order
-    weights : one for each input; None for equal weights
+    ``columns`` are one column of texts, or two for pairs; ``numbers`` each input's index in the user's data, None for
+    all of them in order; ``weights`` one for each input, None for equal ones.
     """
 
     columns: Columns
@@ -366,8 +363,6 @@ class Task:
         -------
         The examples, with words in place of raw texts
         """
-        from graphattn.models.training._hints import hint_at_half_pairs
-
         columns = examples.columns
         if len(columns) == 2 and (hint := hint_at_half_pairs(*columns)):
             warn_caller(hint)

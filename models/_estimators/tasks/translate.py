@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count as count_from
@@ -40,6 +40,7 @@ from graphattn.models._prediction import Predictions, run_model
 from graphattn.models._reports import Report
 from graphattn.models._saving import ModelFiles
 from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.training._hints import hint_at_empty_texts, hint_at_short_references, hint_at_tokenizer
 from graphattn.models.training._text_metrics import (
     are_short,
     bleu_interval,
@@ -60,10 +61,8 @@ if TYPE_CHECKING:
 class Translation(Task):
     """Generate a text for each text: the head is a decoder, and targets have inputs of their own.
 
-    Attributes
-    ----------
-    target_inputs : the subwords of targets; those of sources, too, unless a pretrained model reads them
-    inputs, search, training : options, as they are at the moment
+    ``target_inputs`` are the subwords of targets, and of sources unless a pretrained model reads them. ``inputs``,
+    ``search`` and ``training`` are the options as they are at the moment.
     """
 
     name = corpus_kind = "translate"
@@ -286,8 +285,6 @@ class Translation(Task):
 
     @override
     def choose_dev_metric(self, labels: Sequence[Any], metric: str | None) -> str | None:
-        from graphattn.models.training._hints import hint_at_short_references, hint_at_tokenizer
-
         tokenizer = self.training.bleu_tokenizer
         if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
             warn_caller(hint_at_tokenizer(chosen))
@@ -312,7 +309,6 @@ class Translation(Task):
         return self._write(model, corpus, self.search)
 
     def _write(self, model: TranslationModel, corpus: Corpus, search: SearchOptions) -> list[str]:
-        assert isinstance(corpus, ParallelCorpus)
         subwords = self.target_inputs.subwords
         generated = generate(model, corpus, search, subwords.vocabulary)
         return [subwords.text(hypotheses[0].ids) for hypotheses in generated]
@@ -323,8 +319,6 @@ class Translation(Task):
 
     @override
     def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
-        from graphattn.models.training._hints import hint_at_empty_texts
-
         return hint_at_empty_texts(decisions)
 
     @override
@@ -333,9 +327,8 @@ class Translation(Task):
         examples: Examples,
         predictions: Predictions,
         *,
-        inputs: TextInputs,
-        rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
+        **unused: Any,
     ) -> Report:
         decisions = predictions.decisions
         references = examples.labels
@@ -356,8 +349,7 @@ class Translation(Task):
         (sources,) = columns
         if targets is None:
             targets = self.predict(model, self.encode(inputs, columns, parsing=parsing))
-        if len(targets) != len(sources):
-            raise DataError(f"{len(sources)} sources but {len(targets)} targets", hint="Give one for each.")
+        targets = self.resolve_labels(sources, targets)
         (split,) = inputs.sentences(inputs.add_heads(columns, parsing))
         subwords = self.target_inputs.subwords
         sentences = {"source": split, "target": subwords.vocabulary.sentences(subwords.sources(targets))}
@@ -402,8 +394,8 @@ class Translation(Task):
         batch: Batch,
         *,
         vectors: Tensor | None = None,
-        presence: Tensor | None = None,
         hidden: pd.DataFrame | None = None,
+        **unused: Any,
     ) -> Tensor:
         assert batch.targets is not None and batch.target_counts is not None
         length = int(batch.target_counts[0])

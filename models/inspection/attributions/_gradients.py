@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
 import torch
-from torch import nn
 
 from graphattn.models._inspectable import Inspectable
-from graphattn.models._text_model import in_evaluation
+from graphattn.models._text_model import in_evaluation, set_gradients
 from graphattn.models.inspection._attention import attention_of
 
 
@@ -56,7 +53,8 @@ def gradient_times_weight(
         when a translator's source has no words
     """
     inputs, model = estimator.encode_input(x, target=target), estimator.model_
-    with torch.inference_mode(False), torch.enable_grad(), in_evaluation(model), _unfreeze(model):
+    of_frozen_layers = set_gradients(model.parameters(), enabled=True)
+    with torch.inference_mode(False), torch.enable_grad(), in_evaluation(model), of_frozen_layers:
         capture = estimator.capture(inputs.batch)
         attention = attention_of(estimator, inputs, capture)
         explained = estimator.target(inputs, capture.scores.detach(), label=label, word=word)
@@ -66,19 +64,6 @@ def gradient_times_weight(
     table["gradient"] = attention_of(estimator, inputs, capture.with_weights(gradients)).weights()
     table["attribution"] = table.weight * table.gradient
     return table
-
-
-@contextmanager
-def _unfreeze(model: nn.Module) -> Iterator[None]:
-    """Inside the block, frozen layers also compute gradients."""
-    frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
-    for parameter in frozen:
-        parameter.requires_grad_(True)
-    try:
-        yield
-    finally:
-        for parameter in frozen:
-            parameter.requires_grad_(False)
 
 
 def by_token(table: pd.DataFrame, column: str = "attribution") -> pd.Series:

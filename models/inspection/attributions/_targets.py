@@ -146,10 +146,7 @@ def _predict_classes(head: Head, scores: Tensor) -> list[int]:
 
 
 def select_text(tokens: Tensor, sentence: Sentence, word: int | None = None) -> TextLogProbability:
-    """The part of an output text to explain.
-
-    ``tokens`` are (T,) ids, with the end of the text; without a ``word``, all are explained.
-    """
+    """The part of an output text to explain, a word or all; ``tokens`` are (T,) ids, with the end of the text."""
     if word is None:
         return TextLogProbability(tokens, slice(0, len(tokens)))
     _check_word(word, sentence.num_words)

@@ -19,6 +19,7 @@ from graphattn.models._inspectable import Inspectable
 from graphattn.models.inspection._attention import word_texts
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.attributions._integrated_gradients import integrate
+from graphattn.models.inspection.notebook import words_html
 
 _NO_WORD = re.compile(r"\[CLS\]|\[\w+ \d+\]")
 """``[CLS]`` and nodes that relations add, such as ``[relay 0]``."""
@@ -49,8 +50,6 @@ class WordAttributions:
         return top_words(self, k)
 
     def _repr_html_(self) -> str:
-        from graphattn.models.inspection.notebook import words_html
-
         return words_html(self)
 
 

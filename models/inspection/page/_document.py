@@ -97,17 +97,9 @@ def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attenti
 
 
 def render_page(models: Sequence[PageModel], *, title: str = "Attention", live: Mapping[str, Any] | None = None) -> str:
-    """Render the page as HTML.
+    """Render the page as HTML; a ConfigError if it is too large for a browser.
 
-    Parameters
-    ----------
-    models, title : as for :func:`write_page`
-    live : for the page of a server, ``most_characters`` and ``texts`` (2 for pairs) of an input
-
-    Raises
-    ------
-    ConfigError
-        if it is too large for a browser
+    For the page of a server, ``live`` has ``most_characters`` and ``texts`` (2 for pairs) of an input.
     """
     parts = {
         "policy": escape(content_policy(live=live is not None)),

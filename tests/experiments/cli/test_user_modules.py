@@ -57,7 +57,7 @@ register_encoder(Options, Still)
 """
 TASK = """
 from graphattn import TextClassifier, register_task
-from graphattn.models._estimators.tasks import Classification
+from graphattn.models import Classification
 
 class Moods(Classification):
     name = "mood"

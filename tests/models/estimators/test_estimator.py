@@ -46,7 +46,7 @@ from graphattn.models import (
 )
 from graphattn.models._encoders import ENCODERS
 from graphattn.models._encoders.bilstm import BiLSTMOptions
-from graphattn.models._estimators.tasks import Classification
+from graphattn.models._estimators.tasks.classify import Classification
 from graphattn.models._estimators.tasks.recipes import CONLL, STAR_TRANSFORMER, adapt_to_encoder
 from graphattn.models.inspection import summarise
 

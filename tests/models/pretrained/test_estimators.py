@@ -28,7 +28,7 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
-from graphattn.models._estimators.tasks import Classification
+from graphattn.models._estimators.tasks.classify import Classification
 from graphattn.models._estimators.word_inputs import WordInputs
 from graphattn.models._lexicon import COLUMN_WIDTH
 from graphattn.models.inspection._summary import CHUNK, summarise
