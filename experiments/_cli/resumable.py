@@ -130,6 +130,11 @@ class ChunkResult:
     error: str = ""
     truncated: tuple[int, int] = (0, 0)
 
+    @classmethod
+    def of(cls, content: bytes, errors: Sequence[TextError]) -> ChunkResult:
+        """The output of a chunk, in which some texts have errors."""
+        return cls(content, tuple(error.line for error in errors), errors[0].message if errors else "")
+
 
 @dataclass(frozen=True)
 class ModelJob:
