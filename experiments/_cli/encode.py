@@ -120,19 +120,14 @@ def encode(
     job = ModelJob(settings, encode_chunk, options)
     chunks = iter_chunks(numbered, chunk or choose_chunk(settings))
     executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
+    write = partial(_write_numpy, width) if out.suffix == ".npy" else write_parquet
+    tally = Tally()
     with keep_results(out) as results:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded
             results.compute(job, chunks, executor, "encoding")
-        tally = Tally()
         deque(tally.count(results), maxlen=0)
-
-        def read_tables() -> Iterator[pa.Table]:
-            return read_arrow(result.content for result in results)
-
-        write = partial(_write_numpy, width) if out.suffix == ".npy" else write_parquet
-
         with open_output(out, binary=True) as file:
-            count = write(file, read_tables)
+            count = write(file, lambda: read_arrow(result.content for result in results))
     print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
 
