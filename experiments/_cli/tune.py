@@ -173,14 +173,12 @@ def _read_corpora(
     estimator, options = plan.estimator(), plan.corpus.reading
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
-    if dev:
-        dev_set = estimator.read([dev] if isinstance(dev, str) else dev, **options)
-        return Search(task, flag_values, config, training, dev_set)
-    if not estimator.training.dev_fraction:
+    if not dev and not estimator.training.dev_fraction:
         raise ConfigError(
             "a search needs a dev set; give {dev}, or a {dev_fraction} above 0", options=("dev", "dev_fraction")
         )
-    return Search(task, flag_values, config, training, None)
+    dev_set = estimator.read([dev] if isinstance(dev, str) else dev, **options) if dev else None
+    return Search(task, flag_values, config, training, dev_set)
 
 
 def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) -> tuple[float, Values]:
@@ -222,7 +220,7 @@ def _check_options(study: Any, encoder: str, fixed: dict[str, Any], out: Path) -
 
 def _open_study(out: Path, encoder: str) -> Any:
     """The trials of an encoder in a file of JSON lines."""
-    optuna = import_optional("optuna", "graphattn tune needs", "tune")
+    import optuna
     from optuna.storages import JournalStorage
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
