@@ -101,7 +101,8 @@ class AttentionProblem(Problem):
 
     def __init__(self, workload: Workload, options: MSTransOptions | None = None):
         options = options or MSTransOptions()
-        self.workload, self.heads = workload, WindowHeads(workload, options)
+        super().__init__(workload)
+        self.heads = WindowHeads(workload, options)
         shape = self.heads.num_heads, self.heads.head_feats
         self.builder = TextGraphBuilder(options.windows(), cls=False)
         random = torch.Generator().manual_seed(0)

@@ -217,7 +217,7 @@ class TextProblem(Problem):
     """Random ids for the texts of a workload."""
 
     def __init__(self, workload: Workload):
-        self.workload = workload
+        super().__init__(workload)
         self.draws = np.random.default_rng(1).random(workload.tokens)
 
     def ids(self, vocabulary: int) -> list[Tensor]:

@@ -32,7 +32,6 @@ from graphattn.experiments.benchmarks._harness import (
 )
 from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._report import BenchmarkReport
-from graphattn.experiments.benchmarks._workloads import Workload
 
 LENGTHS = ("32x20",)
 QUICK = ("2x5",)
@@ -52,18 +51,11 @@ def measure(settings: Settings) -> BenchmarkReport:
     return compare(report, settings, Comparison(CONTENDERS, {FORWARD: False, BOTH: True}))
 
 
-class ShapeProblem(Problem):
-    """Texts of one length at the start."""
-
-    def __init__(self, workload: Workload):
-        self.workload = workload
-
-
 @dataclass(frozen=True)
 class DenseCall(Contender):
     """One call for each run."""
 
-    problem = ShapeProblem
+    problem = Problem  # texts of one length at the start
 
     is_new: bool = field(default=True, kw_only=True)
     has_mask: bool = field(default=False, kw_only=True)
@@ -80,13 +72,13 @@ class DenseCall(Contender):
             return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
     @override
-    def check_problem(self, problem: ShapeProblem, *, backward: bool) -> None:
+    def check_problem(self, problem: Problem, *, backward: bool) -> None:
         if problem.placement.device.type == "cpu" and self.kernel is not None:
             raise UnableError("a kernel of GPUs")
         super().check_problem(problem, backward=backward)
 
     @override
-    def make_job(self, problem: ShapeProblem, *, backward: bool) -> Job:
+    def make_job(self, problem: Problem, *, backward: bool) -> Job:
         texts, first = len(problem.workload.lengths), max(problem.workload.lengths)
         first += SHIFT * backward
         lengths: Iterator[int] = count(first) if self.is_new else cycle([first])
