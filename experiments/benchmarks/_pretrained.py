@@ -477,9 +477,7 @@ class ONNXRuntime(Transformers):
 
     @override
     def apply(self, model: Any, batch: Padded) -> Tensor:
-        mask = torch.ones_like(batch.ids) if batch.mask is None else batch.mask
-        (states,) = model.run(None, {"ids": batch.ids.numpy(), "mask": mask.numpy()})
-        return torch.from_numpy(states)
+        return model(batch.ids, torch.ones_like(batch.ids) if batch.mask is None else batch.mask)
 
 
 class OpenVINO(ONNXRuntime):
@@ -494,11 +492,6 @@ class OpenVINO(ONNXRuntime):
             calibration = read_sample()[:CALIBRATED]
             path = quantize_openvino(self.directory, path, length, SampleProblem(self.directory, calibration).ids(0))
         return open_openvino(path)
-
-    @override
-    def apply(self, model: Any, batch: Padded) -> Tensor:
-        mask = torch.ones_like(batch.ids) if batch.mask is None else batch.mask
-        return torch.from_numpy(model({"ids": batch.ids.numpy(), "mask": mask.numpy()})[0].copy())
 
 
 class LongTransformers(Transformers):
