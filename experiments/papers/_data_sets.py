@@ -373,8 +373,8 @@ def _make_set(
     **options: Any,
 ) -> DataSet:
     """A corpus in one folder, with its files for training, test and perhaps the dev set; without a test file, folds."""
-    train, test, dev = [*(f"{folder}/{file}" for file in files.split()), None, None][:3]
-    assert train is not None
+    train, *others = (f"{folder}/{file}" for file in files.split())
+    test, dev = [*others, None, None][:2]
     return make(task, train, test, read, dev=dev, **options)
 
 
