@@ -12,7 +12,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments._cli.corpus_options import PAIR, CorpusOptions
 from graphattn.experiments._cli.flags import Address, EngineName, Jobs, Values, with_flags
 from graphattn.experiments._cli.output import show_progress
-from graphattn.experiments._cli.resumable import choose_gpus, make_engine
+from graphattn.experiments._cli.resumable import make_engine
 from graphattn.options import ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def build(
     task = PAIR if pairs or "second_column" in flag_values else None
     arguments = {**corpus_options.reader_options(), "multilabel": multilabel, "split": split}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
-    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, parsing.device, flag="--parser-device"))
+    executor = make_engine(engine, jobs, address, parsing.device, device_flag="--parser-device")
     _build(corpora, out, settings, executor, append=append, materialize=materialize)
 
 

@@ -32,7 +32,6 @@ from graphattn.experiments._cli.resumable import (
     TextError,
     apply_to_texts,
     choose_chunk,
-    choose_gpus,
     iter_chunks,
     keep_results,
     make_engine,
@@ -119,7 +118,7 @@ def encode(
     options = {"width": width, "written": sorted(filter(None, written))}
     job = ModelJob(settings, encode_chunk, options)
     chunks = iter_chunks(numbered, chunk or choose_chunk(settings))
-    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
+    executor = make_engine(engine, jobs, address, device)
     write = partial(_write_numpy, width) if out.suffix == ".npy" else write_parquet
     tally = Tally()
     with keep_results(out) as results:

@@ -39,7 +39,6 @@ from graphattn.experiments._cli.resumable import (
     TextError,
     apply_to_texts,
     choose_chunk,
-    choose_gpus,
     iter_chunks,
     keep_results,
     make_engine,
@@ -177,7 +176,7 @@ def predict(
         choices["table"], first = _make_table(estimator, numbered, form, row_options)
         numbered = chain(first, numbered)
     job = ModelJob(settings, predict_chunk, choices)
-    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
+    executor = make_engine(engine, jobs, address, device)
     tally = _write_predictions(job, iter_chunks(numbered, chunk), executor, out)
     hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
     hint = "They have no prediction." if form in _TABLES else hint
