@@ -41,7 +41,7 @@ _KINDS = ("arcs", "matrices")
 
 
 @dataclass(frozen=True)
-class Request:
+class Inspection:
     """The texts to inspect with a model, and the files to write."""
 
     load: Callable[[Path], Any]
@@ -150,19 +150,19 @@ def inspect(
     _reject(_set_flags(host=host, port=port), "only --serve listens")
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
-    request = Request(load, model, text, CorpusOptions(**flag_values), top, out, picture, html, other)
+    inspection = Inspection(load, model, text, CorpusOptions(**flag_values), top, out, picture, html, other)
     if words:
         unused = _set_flags(picture=picture, other=other, summary=summary or None)
         _reject([*selecting, *unused], "--words shows words, not edges")
-        _inspect_words(request)
+        _inspect_words(inspection)
     elif summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
-        _inspect_corpus(request, layer)
+        _inspect_corpus(inspection, layer)
     else:
         require_choice("kind", kind, _KINDS)
         groups = [] if by is None else [name.strip() for name in by.split(",")]
-        _inspect_texts(request, selection, groups, kind)
+        _inspect_texts(inspection, selection, groups, kind)
 
 
 def _load(model: Path, parser: Values, device: str, **options: Any) -> Any:
@@ -184,70 +184,70 @@ def _set_flags(**options: object) -> list[str]:
     return [as_flag(name) for name, value in options.items() if value is not None]
 
 
-def _inspect_texts(request: Request, selection: dict[str, Any], by: list[str], kind: str) -> None:
+def _inspect_texts(inspection: Inspection, selection: dict[str, Any], by: list[str], kind: str) -> None:
     """Print the selected edges of each text and write the files; only a page shows a second model."""
     from graphattn.models.inspection._files import SUFFIXES
 
-    if request.other is not None and request.html is None:
+    if inspection.other is not None and inspection.html is None:
         raise ConfigError("{other} needs {summary=True} or {html}", options=("other", "summary", "html"))
-    request.check_files(SUFFIXES)
-    estimator = request.load(request.model)
-    texts = _at_most_one(request.read_texts(estimator), request)
-    second = None if request.other is None else request.load(request.other)
+    inspection.check_files(SUFFIXES)
+    estimator = inspection.load(inspection.model)
+    texts = _at_most_one(inspection.read_texts(estimator), inspection)
+    second = None if inspection.other is None else inspection.load(inspection.other)
     if second is not None:
         texts = list(texts)
-    attentions = _print_each(_attentions(estimator, texts, selection), request.top, by)
-    if request.out is None and request.picture is None and request.html is None:
+    attentions = _print_each(_attentions(estimator, texts, selection), inspection.top, by)
+    if inspection.out is None and inspection.picture is None and inspection.html is None:
         for _ in attentions:
             pass
         return
     collected = _collect(attentions)
-    columns = [(request.model, estimator, collected)]
-    if request.other is not None and second is not None:
-        columns.append((request.other, second, list(_attentions(second, texts, selection))))
-    if request.out is not None:
-        _save(collected, request.out)
-        print(request.out)
-    if request.picture is not None:
+    columns = [(inspection.model, estimator, collected)]
+    if inspection.other is not None and second is not None:
+        columns.append((inspection.other, second, list(_attentions(second, texts, selection))))
+    if inspection.out is not None:
+        _save(collected, inspection.out)
+        print(inspection.out)
+    if inspection.picture is not None:
         from graphattn.experiments.drawing import draw_arcs, draw_matrices
 
         draw = draw_arcs if kind == "arcs" else draw_matrices
-        draw(collected[0], request.picture)
-        print(request.picture)
-    if request.html is not None:
+        draw(collected[0], inspection.picture)
+        print(inspection.picture)
+    if inspection.html is not None:
         from graphattn.models.inspection.page import page_model, write_page
 
         title = collected[0].title if len(collected) == 1 else f"{len(collected):,} texts"
-        write_page(request.html, [page_model(*column) for column in columns], title=title)
-        print(request.html)
+        write_page(inspection.html, [page_model(*column) for column in columns], title=title)
+        print(inspection.html)
 
 
-def _inspect_words(request: Request) -> None:
+def _inspect_words(inspection: Inspection) -> None:
     """Print the words with the largest attributions in each text; write the attributions of all words."""
     from graphattn.models.inspection._files import save_table
     from graphattn.models.inspection.attributions import word_attributions
     from graphattn.models.inspection.notebook import words_html
 
-    request.check_files((".parquet", ".csv"))
-    estimator = request.load(request.model)
-    texts = request.read_texts(estimator)
+    inspection.check_files((".parquet", ".csv"))
+    estimator = inspection.load(inspection.model)
+    texts = inspection.read_texts(estimator)
     explained = []
     for number, attributions in enumerate(_of_each(partial(word_attributions, estimator), texts)):
         if number:
             print()
-        print("\n".join(_format_words(attributions, request.top)), flush=True)
-        if request.out is not None or request.html is not None:
+        print("\n".join(_format_words(attributions, inspection.top)), flush=True)
+        if inspection.out is not None or inspection.html is not None:
             attributions.table.insert(0, "sentence", number)
             explained.append(attributions)
-    if request.out is not None:
+    if inspection.out is not None:
         import pandas as pd
 
-        print(save_table(pd.concat([attributions.table for attributions in explained]), request.out))
-    if request.html is not None:
-        with open_output(request.html) as file:
+        print(save_table(pd.concat([attributions.table for attributions in explained]), inspection.out))
+    if inspection.html is not None:
+        with open_output(inspection.html) as file:
             file.write('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Words that decide</title>\n')
             file.writelines(f"{words_html(attributions)}\n" for attributions in explained)
-        print(request.html)
+        print(inspection.html)
 
 
 def _format_words(attributions: WordAttributions, top: int) -> list[str]:
@@ -265,18 +265,18 @@ def _format_words(attributions: WordAttributions, top: int) -> list[str]:
     return [printable(" / ".join(texts), 100), printable(quantity, 500), *(rows if len(shown) else ["no words"])]
 
 
-def _inspect_corpus(request: Request, layer: int | None) -> None:
+def _inspect_corpus(inspection: Inspection, layer: int | None) -> None:
     """Print statistics by head, and write the files; ``layer`` is that of the picture."""
     from graphattn.models.inspection import compare_summaries, summarise
     from graphattn.models.inspection._summary import save_tables, strongest_dependencies
 
-    if request.html is not None:
+    if inspection.html is not None:
         raise ConfigError("{html} shows single texts, {summary=True} all texts; give one", options=("html", "summary"))
-    request.check_files([".json"], may_be_folder=True)
-    estimator = request.load(request.model)
-    texts: Iterable[Any] = request.read_texts(estimator)
-    second = None if request.other is None else request.load(request.other)
-    if request.picture is not None:
+    inspection.check_files([".json"], may_be_folder=True)
+    estimator = inspection.load(inspection.model)
+    texts: Iterable[Any] = inspection.read_texts(estimator)
+    second = None if inspection.other is None else inspection.load(inspection.other)
+    if inspection.picture is not None:
         texts = _check_layer(estimator, texts, layer)
     if second is not None:
         texts = list(texts)
@@ -290,16 +290,16 @@ def _inspect_corpus(request: Request, layer: int | None) -> None:
     entropy = summary.entropy()
     for line in _name_single_edge_heads(entropy[entropy.evenness.isna()].relation, len(entropy)):
         print(line)
-    arcs = strongest_dependencies(tables["dependencies"], request.top)
+    arcs = strongest_dependencies(tables["dependencies"], inspection.top)
     if len(arcs):
         print(f"\ndependencies, strongest {len(arcs)}\n{arcs.to_string(index=False, float_format='{:.3f}'.format)}")
-    if request.out is not None:
-        print(save_tables(tables, request.out))
-    if request.picture is not None:
+    if inspection.out is not None:
+        print(save_tables(tables, inspection.out))
+    if inspection.picture is not None:
         from graphattn.experiments.drawing import draw_distances
 
-        draw_distances(summary, request.picture, layer=layer or 0)
-        print(request.picture)
+        draw_distances(summary, inspection.picture, layer=layer or 0)
+        print(inspection.picture)
 
 
 def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
@@ -320,12 +320,12 @@ def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
     serve(live, texts=texts, host=host, port=port, ready=ready)
 
 
-def _at_most_one(texts: Iterable[Any], request: Request) -> Iterable[Any]:
+def _at_most_one(texts: Iterable[Any], inspection: Inspection) -> Iterable[Any]:
     """The texts; raise if there are several but an output holds only one."""
     from graphattn.models.inspection._files import TABLES
 
-    suffix = "" if request.out is None else request.out.suffix.lower()
-    if request.picture is not None:
+    suffix = "" if inspection.out is None else inspection.out.suffix.lower()
+    if inspection.picture is not None:
         message = "a {picture} shows one text, but there are more; give one, or {summary=True}"
     elif suffix and suffix not in TABLES:
         message = f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv"
