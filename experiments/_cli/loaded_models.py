@@ -109,11 +109,10 @@ def load_once(settings: ModelSettings) -> Estimator:
         max_tokens_per_text=settings.max_tokens_per_text,
         digest=settings.digest,
     )
-    if settings.search or settings.longest is not None:
-        reject_unused(settings.path, estimator, search=settings.search, longest=settings.longest)
-        change_search(estimator, settings.search, settings.longest)
+    changes = {"search": settings.search, "longest": settings.longest, "threshold": settings.threshold}
+    reject_unused(settings.path, estimator, **changes)
+    change_search(estimator, settings.search, settings.longest)
     if settings.threshold:
-        reject_unused(settings.path, estimator, threshold=settings.threshold)
         change_thresholds(estimator, settings.threshold)
     if settings.weights is not None:
         from graphattn.models._saving import share_weights
