@@ -203,7 +203,7 @@ def train_model(
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
-    return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
+        return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:
