@@ -108,7 +108,7 @@ class TrainCommands(LazyGroup):
 
     @override
     def build_command(self, name: str, arguments: Sequence[str]) -> Any:
-        """The command of a task; its ``--help`` lists the options of ``--encoder`` instead of the usual ones."""
+        # the command of a task; its ``--help`` lists the options of ``--encoder`` instead of the usual ones
         encoders = find_values("--encoder", arguments)[0] if {"-h", "--help"} & set(arguments) else []
         summary, examples = _describe(name)
         function = _make_function(name, encoders[-1] if encoders else None)

@@ -343,7 +343,6 @@ class ModelContender(TextContender):
 
     @override
     def vectors(self, problem: TextProblem) -> Tensor:
-        """The mean state of each text."""
         device = problem.placement.device
         model = self.load(max(problem.workload.lengths), device, backward=False)
         with torch.inference_mode(), self.autocast(device, backward=False):
