@@ -80,12 +80,8 @@ SECONDS = 8.0
 """Measured time of a workload and task after which no round starts; all of them take ten minutes."""
 CORPUS, CALIBRATED, COMPARED, ALONE = "mr", 100, 5000, 50
 """A corpus; its sentences for calibration, those whose vectors are compared, and of these, those also run alone."""
-BFLOAT16, INT8, ENCODE, NO_DROPOUT = (
-    *(f"{INFERENCE}, {number}" for number in ("bfloat16", "int8")),
-    "texts to vectors",
-    f"{TRAINING}, no dropout",
-)
-TRAINING_BFLOAT16 = f"{TRAINING}, bfloat16"
+ENCODE, BFLOAT16, INT8 = "texts to vectors", f"{INFERENCE}, bfloat16", f"{INFERENCE}, int8"
+NO_DROPOUT, TRAINING_BFLOAT16 = f"{TRAINING}, no dropout", f"{TRAINING}, bfloat16"
 WORDS = "time year people way day man thing woman life child world school state family student group".split()
 """Each is one token of BERT's vocabulary."""
 
