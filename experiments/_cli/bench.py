@@ -146,12 +146,6 @@ BENCHMARKS = {
 }
 ALL = tuple(name for name in BENCHMARKS if name not in ("shapes", "kernels", "serve", "store", "corpora", "all"))
 """The benchmarks of ``all``."""
-_FUNCTIONS = {
-    "store": "graphattn.experiments.benchmarks._store:measure_store",
-    "corpora": "graphattn.experiments.benchmarks._corpora:measure_corpora",
-    "train-step": "graphattn.experiments.benchmarks._encoder:measure_training",
-}
-"""Name -> the function that measures, where it is not ``measure`` of the module of that name."""
 
 
 def register_benchmark(
@@ -229,11 +223,9 @@ def measure(name: str, options: BenchOptions) -> BenchmarkReport:
     benchmark = BENCHMARKS[name]
     if benchmark.measure is not None:
         return benchmark.measure(_make_settings(options, benchmark.lengths, benchmark.quick))
-    module_name, _, function_name = _FUNCTIONS.get(name, f"graphattn.experiments.benchmarks._{name}:measure").partition(
-        ":"
-    )
-    module = import_module(module_name)
-    function: Callable[..., BenchmarkReport] = getattr(module, function_name)
+    is_training = name == "train-step"  # of encoders
+    module: Any = import_module(f"graphattn.experiments.benchmarks._{'encoder' if is_training else name}")
+    function: Callable[..., BenchmarkReport] = module.measure_training if is_training else module.measure
     if name == "store":
         return function(options.sentences, options.jobs, folder=options.folder)
     if name == "corpora":

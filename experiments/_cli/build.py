@@ -12,7 +12,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments._cli.corpus_options import PAIR, CorpusOptions
 from graphattn.experiments._cli.flags import Address, EngineName, Jobs, Values, with_flags
 from graphattn.experiments._cli.output import show_progress
-from graphattn.experiments._cli.resumable import choose_gpus, make_engine
+from graphattn.experiments._cli.resumable import make_engine
 from graphattn.options import ParsingOptions, list_options, option
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def build(
     Run the same command again to resume after an interruption; the store gets the same bytes. The folder has Parquet
     files, tokenizer.json, skipped.jsonl and store.json with counts; see docs/build.md.
     """
-    from graphattn.builders.store import CorpusFile
+    from graphattn.builders import TextGraphBuilder
+    from graphattn.builders.parsers import make_parser
+    from graphattn.builders.store import CorpusFile, StoreSettings
 
     if materialize:
         from graphattn._dgl_graphs import import_dgl
@@ -110,37 +112,19 @@ def build(
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
     if split is None:
         del learn["split"]
-    settings = _make_settings(relations, vocabulary, learn, parsing, cls=cls, skip=skip_bad, megabytes=shard_size)
+    settings = StoreSettings(
+        TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
+        learn=learn if vocabulary is None else {},
+        skip=skip_bad,
+        parser=make_parser(parsing),
+        raw=parsing.parser_cuts,
+        block_bytes=None if shard_size is None else round(shard_size * (1 << 20)),
+    )
     task = PAIR if pairs or "second_column" in flag_values else None
     arguments = {**corpus_options.reader_options(), "multilabel": multilabel, "split": split}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
-    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, parsing.device, flag="--parser-device"))
+    executor = make_engine(engine, jobs, address, parsing.device, device_flag="--parser-device")
     _build(corpora, out, settings, executor, append=append, materialize=materialize)
-
-
-def _make_settings(
-    relations: str,
-    vocabulary: Vocabulary | None,
-    learn: dict[str, Any],
-    parsing: StoreParsing,
-    *,
-    cls: bool,
-    skip: bool,
-    megabytes: float | None,
-) -> StoreSettings:
-    """The settings of a store; ``megabytes`` of text are in a shard, None for the default."""
-    from graphattn.builders import TextGraphBuilder
-    from graphattn.builders.parsers import make_parser
-    from graphattn.builders.store import StoreSettings
-
-    return StoreSettings(
-        TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
-        learn=learn if vocabulary is None else {},
-        skip=skip,
-        parser=make_parser(parsing),
-        raw=parsing.parser_cuts,
-        block_bytes=None if megabytes is None else round(megabytes * (1 << 20)),
-    )
 
 
 def _build(

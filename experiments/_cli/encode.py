@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +32,6 @@ from graphattn.experiments._cli.resumable import (
     TextError,
     apply_to_texts,
     choose_chunk,
-    choose_gpus,
     iter_chunks,
     keep_results,
     make_engine,
@@ -86,7 +85,7 @@ def encode(
     """
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
-    from graphattn.experiments._cli.arrow_tables import write_parquet
+    from graphattn.experiments._cli.arrow_tables import read_arrow, write_parquet
     from graphattn.experiments._cli.text_stream import read_numbered_texts
     from graphattn.models.pretrained._checkpoint import is_hugging_face_directory
 
@@ -119,17 +118,15 @@ def encode(
     options = {"width": width, "written": sorted(filter(None, written))}
     job = ModelJob(settings, encode_chunk, options)
     chunks = iter_chunks(numbered, chunk or choose_chunk(settings))
-    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
+    executor = make_engine(engine, jobs, address, device)
+    write = partial(_write_numpy, width) if out.suffix == ".npy" else write_parquet
+    tally = Tally()
     with keep_results(out) as results:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded
             results.compute(job, chunks, executor, "encoding")
-        tally = Tally()
         deque(tally.count(results), maxlen=0)
         with open_output(out, binary=True) as file:
-            if out.suffix == ".npy":
-                count = _write_numpy(file, results, width)
-            else:
-                count = write_parquet(file, partial(_read_tables, results))
+            count = write(file, lambda: read_arrow(result.content for result in results))
     print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
 
@@ -153,7 +150,6 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int, written: Col
 
     results = apply_to_texts(encode, chunk)
     errors = [result for result in results if isinstance(result, TextError)]
-    bad_lines = tuple(error.line for error in errors)
     vectors = np.stack([empty if isinstance(result, TextError) else result for result in results])
     texts = [text for numbered in chunk.texts for text in _texts(numbered.content, rows)]
     columns = {"text": texts, "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width)}
@@ -164,23 +160,17 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int, written: Col
     for name in dict.fromkeys(name for row in fields for name in row):
         if name not in written:
             columns[name] = [row.get(name) for row in fields for _ in range(rows)]
-    return ChunkResult(serialize_arrow(columns), bad_lines, errors[0].message if errors else "")
+    return ChunkResult.of(serialize_arrow(columns), errors)
 
 
-def _read_tables(results: Iterable[ChunkResult]) -> Iterator[pa.Table]:
-    from graphattn.experiments._cli.arrow_tables import read_arrow
-
-    return read_arrow(result.content for result in results)
-
-
-def _write_numpy(file: Any, results: Iterable[ChunkResult], width: int) -> int:
+def _write_numpy(width: int, file: Any, read_tables: Callable[[], Iterator[pa.Table]]) -> int:
     """Write the vectors as one array, a chunk at a time; return their number."""
     import numpy as np
 
-    count = sum(int(table.num_rows) for table in _read_tables(results))
+    count = sum(int(table.num_rows) for table in read_tables())
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
     np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, width)})
-    for table in _read_tables(results):
+    for table in read_tables():
         file.write(table["vector"].combine_chunks().values.to_numpy().tobytes())
     return count
 

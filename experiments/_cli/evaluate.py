@@ -96,6 +96,8 @@ def evaluate(
 
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
+    from graphattn.models._saving import CARD
+
     _check_files(
         out, (picture, curves), mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)]
     )
@@ -104,7 +106,7 @@ def evaluate(
     options |= {"picture": picture, "curves": curves, "mistakes": mistakes}
     reject_unused(model, estimator, **options, repair_tags=repair_tags)
     if card:
-        check_output(_locate_card(model))
+        check_output(model / CARD)
     if repair_tags:
         estimator.set_params(repair_tags=True)
     corpora = estimator.name_corpora(corpus)
@@ -128,7 +130,8 @@ def evaluate(
     _write_reports(reports, out)
     _write_details(next(iter(reports.values())), picture, curves, mistakes)
     if card:
-        _write_card(model, estimator, {name_files(paths): reports[name] for name, paths in corpora.items()})
+        with open_output(model / CARD) as file:  # text of the user in it stays
+            file.write(estimator.make_card({name_files(paths): reports[name] for name, paths in corpora.items()}))
 
 
 def _check_files(
@@ -194,18 +197,6 @@ def _write_details(report: Report, picture: Path | None, curves: Path | None, mi
         rows = report.mistakes
         header = list(rows[0]) if rows else ["text", "gold", "predicted", "confidence"]
         file.write(format_table([header, *(list(row.values()) for row in rows)], mistakes.suffix))
-
-
-def _locate_card(model: Path) -> Path:
-    from graphattn.models._saving import CARD
-
-    return model / CARD
-
-
-def _write_card(model: Path, estimator: Estimator, results: Mapping[str, Report]) -> None:
-    """Add results to the model card; text of the user in it stays."""
-    with open_output(_locate_card(model)) as file:
-        file.write(estimator.make_card(results))
 
 
 @contextmanager

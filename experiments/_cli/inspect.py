@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -41,19 +41,46 @@ _KINDS = ("arcs", "matrices")
 
 
 @dataclass(frozen=True)
-class OutputFiles:
-    """Paths of weights and pictures, and the directory of a second model to compare with."""
+class Inspection:
+    """The texts to inspect with a model, and the files to write."""
 
+    load: Callable[[Path], Any]
+    model: Path
+    text: str  # or the name of a file
+    options: CorpusOptions
+    top: int  # edges, words or dependencies to print
     out: Path | None
     picture: Path | None
     html: Path | None
-    kind: str
-    other: Path | None
+    other: Path | None  # a second model to compare with
 
-    @property
-    def has_files(self) -> bool:
-        """Whether there is a file to write."""
-        return any(file is not None for file in (self.out, self.picture, self.html))
+    def check_files(self, suffixes: Sequence[str], *, may_be_folder: bool = False) -> None:
+        """Reject files that cannot be written or are inputs, before any text is read; ``suffixes`` are of ``out``."""
+        from graphattn.models.inspection._files import check_suffix
+
+        out = None if may_be_folder and self.out is not None and not self.out.suffix else self.out
+        if out is not None:
+            check_suffix(out, suffixes)
+        if self.picture is not None:
+            from graphattn.experiments.drawing._canvas import check_format
+
+            check_format(self.picture)
+        models = filter(None, (self.model, self.other))
+        inputs: list[str | Path] = [self.text, *(file for path in models for file in model_files(path))]
+        for file in filter(None, (out, self.picture, self.html)):
+            check_output(file, *inputs)
+
+    def read_texts(self, estimator: Estimator) -> Iterator[Any]:
+        """The inputs in a file or standard input, or the text itself; an error if it names a folder."""
+        from graphattn.builders._files import is_store
+        from graphattn.experiments._cli.text_stream import read_texts
+
+        text = self.text
+        if text and os.path.isdir(text) and not is_store(text):
+            raise DataError(
+                "this is a folder", path=text, hint="Name a file in it, or pass the text on standard input."
+            )
+        return read_texts(text, estimator.task.corpus_kind, self.options, **estimator.get_reading_defaults())
 
 
 @with_flags(flag_values=list_options(CorpusOptions, "Input", without=_UNUSED), parser=parser_flags())
@@ -112,7 +139,6 @@ def inspect(
     """
     load = partial(_load, parser=parser, device=device, heads=pretrained_heads, max_length=pretrained_length)
     selection = {"layer": layer, "head": head, "relation": relation}
-    outputs = OutputFiles(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)
     if serve:
         writing = _set_flags(out=out, picture=picture, html=html, other=other)
@@ -124,17 +150,19 @@ def inspect(
     _reject(_set_flags(host=host, port=port), "only --serve listens")
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
+    inspection = Inspection(load, model, text, CorpusOptions(**flag_values), top, out, picture, html, other)
     if words:
         unused = _set_flags(picture=picture, other=other, summary=summary or None)
         _reject([*selecting, *unused], "--words shows words, not edges")
-        _inspect_words(load, model, text, CorpusOptions(**flag_values), outputs, top)
+        _inspect_words(inspection)
     elif summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
-        _inspect_corpus(load, model, text, CorpusOptions(**flag_values), outputs, (layer, top))
+        _inspect_corpus(inspection, layer)
     else:
+        require_choice("kind", kind, _KINDS)
         groups = [] if by is None else [name.strip() for name in by.split(",")]
-        _inspect_texts(load, model, text, CorpusOptions(**flag_values), outputs, selection, (top, groups))
+        _inspect_texts(inspection, selection, groups, kind)
 
 
 def _load(model: Path, parser: Values, device: str, **options: Any) -> Any:
@@ -156,80 +184,70 @@ def _set_flags(**options: object) -> list[str]:
     return [as_flag(name) for name, value in options.items() if value is not None]
 
 
-def _inspect_texts(
-    load: Callable[[Path], Estimator],
-    model: Path,
-    text: str,
-    options: CorpusOptions,
-    outputs: OutputFiles,
-    selection: dict[str, Any],
-    printing: tuple[int, list[str]],
-) -> None:
-    """Print the attention of each text and write what ``outputs`` asks for; ``printing`` are ``top`` and ``by``."""
-    require_choice("kind", outputs.kind, _KINDS)
-    if outputs.other is not None and outputs.html is None:
+def _inspect_texts(inspection: Inspection, selection: dict[str, Any], by: list[str], kind: str) -> None:
+    """Print the selected edges of each text and write the files; only a page shows a second model."""
+    from graphattn.models.inspection._files import SUFFIXES
+
+    if inspection.other is not None and inspection.html is None:
         raise ConfigError("{other} needs {summary=True} or {html}", options=("other", "summary", "html"))
-    _check_files(outputs, model, text, summary=False)
-    estimator = load(model)
-    texts = _at_most_one(_texts(text, estimator, options), outputs)
-    second = None if outputs.other is None else load(outputs.other)
+    inspection.check_files(SUFFIXES)
+    estimator = inspection.load(inspection.model)
+    texts = _at_most_one(inspection.read_texts(estimator), inspection)
+    second = None if inspection.other is None else inspection.load(inspection.other)
     if second is not None:
         texts = list(texts)
-    attentions = _print_each(_attentions(estimator, texts, selection), *printing)
-    if not outputs.has_files:
+    attentions = _print_each(_attentions(estimator, texts, selection), inspection.top, by)
+    if inspection.out is None and inspection.picture is None and inspection.html is None:
         for _ in attentions:
             pass
         return
-    columns = [(model, estimator, _collect(attentions))]
-    if outputs.other is not None and second is not None:
-        columns.append((outputs.other, second, list(_attentions(second, texts, selection))))
-    _write(columns, outputs)
+    collected = _collect(attentions)
+    columns = [(inspection.model, estimator, collected)]
+    if inspection.other is not None and second is not None:
+        columns.append((inspection.other, second, list(_attentions(second, texts, selection))))
+    if inspection.out is not None:
+        _save(collected, inspection.out)
+        print(inspection.out)
+    if inspection.picture is not None:
+        from graphattn.experiments.drawing import draw_arcs, draw_matrices
+
+        draw = draw_arcs if kind == "arcs" else draw_matrices
+        draw(collected[0], inspection.picture)
+        print(inspection.picture)
+    if inspection.html is not None:
+        from graphattn.models.inspection.page import page_model, write_page
+
+        title = collected[0].title if len(collected) == 1 else f"{len(collected):,} texts"
+        write_page(inspection.html, [page_model(*column) for column in columns], title=title)
+        print(inspection.html)
 
 
-def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: OutputFiles) -> None:
-    """Write the files of ``outputs`` and print their names; only a page shows a second model."""
-    attentions = columns[0][-1]
-    if outputs.out is not None:
-        _save(attentions, outputs.out)
-        print(outputs.out)
-    if outputs.picture is not None:
-        _draw(attentions[0], outputs.picture, outputs.kind)
-        print(outputs.picture)
-    if outputs.html is not None:
-        _write_page(columns, outputs.html)
-        print(outputs.html)
-
-
-def _inspect_words(
-    load: Callable[[Path], Estimator], model: Path, text: str, options: CorpusOptions, outputs: OutputFiles, top: int
-) -> None:
+def _inspect_words(inspection: Inspection) -> None:
     """Print the words with the largest attributions in each text; write the attributions of all words."""
-    from graphattn.models.inspection._files import check_suffix, save_table
+    from graphattn.models.inspection._files import save_table
     from graphattn.models.inspection.attributions import word_attributions
     from graphattn.models.inspection.notebook import words_html
 
-    if outputs.out is not None:
-        check_suffix(outputs.out, (".parquet", ".csv"))
-    _check_files(outputs, model, text, summary=False)
-    estimator = load(model)
-    texts = _texts(text, estimator, options)
+    inspection.check_files((".parquet", ".csv"))
+    estimator = inspection.load(inspection.model)
+    texts = inspection.read_texts(estimator)
     explained = []
     for number, attributions in enumerate(_of_each(partial(word_attributions, estimator), texts)):
         if number:
             print()
-        print("\n".join(_format_words(attributions, top)), flush=True)
-        if outputs.out is not None or outputs.html is not None:
+        print("\n".join(_format_words(attributions, inspection.top)), flush=True)
+        if inspection.out is not None or inspection.html is not None:
             attributions.table.insert(0, "sentence", number)
             explained.append(attributions)
-    if outputs.out is not None:
+    if inspection.out is not None:
         import pandas as pd
 
-        print(save_table(pd.concat([attributions.table for attributions in explained]), outputs.out))
-    if outputs.html is not None:
-        with open_output(outputs.html) as file:
+        print(save_table(pd.concat([attributions.table for attributions in explained]), inspection.out))
+    if inspection.html is not None:
+        with open_output(inspection.html) as file:
             file.write('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Words that decide</title>\n')
             file.writelines(f"{words_html(attributions)}\n" for attributions in explained)
-        print(outputs.html)
+        print(inspection.html)
 
 
 def _format_words(attributions: WordAttributions, top: int) -> list[str]:
@@ -247,26 +265,18 @@ def _format_words(attributions: WordAttributions, top: int) -> list[str]:
     return [printable(" / ".join(texts), 100), printable(quantity, 500), *(rows if len(shown) else ["no words"])]
 
 
-def _inspect_corpus(
-    load: Callable[[Path], Estimator],
-    model: Path,
-    text: str,
-    options: CorpusOptions,
-    outputs: OutputFiles,
-    selection: tuple[int | None, int],
-) -> None:
-    """Print statistics by head, and write those that ``outputs`` asks for; ``selection`` are ``layer`` and ``top``."""
+def _inspect_corpus(inspection: Inspection, layer: int | None) -> None:
+    """Print statistics by head, and write the files; ``layer`` is that of the picture."""
     from graphattn.models.inspection import compare_summaries, summarise
     from graphattn.models.inspection._summary import save_tables, strongest_dependencies
 
-    layer, top = selection
-    if outputs.html is not None:
+    if inspection.html is not None:
         raise ConfigError("{html} shows single texts, {summary=True} all texts; give one", options=("html", "summary"))
-    _check_files(outputs, model, text, summary=True)
-    estimator = load(model)
-    texts: Iterable[Any] = _texts(text, estimator, options)
-    second = None if outputs.other is None else load(outputs.other)
-    if outputs.picture is not None:
+    inspection.check_files([".json"], may_be_folder=True)
+    estimator = inspection.load(inspection.model)
+    texts: Iterable[Any] = inspection.read_texts(estimator)
+    second = None if inspection.other is None else inspection.load(inspection.other)
+    if inspection.picture is not None:
         texts = _check_layer(estimator, texts, layer)
     if second is not None:
         texts = list(texts)
@@ -280,16 +290,16 @@ def _inspect_corpus(
     entropy = summary.entropy()
     for line in _name_single_edge_heads(entropy[entropy.evenness.isna()].relation, len(entropy)):
         print(line)
-    arcs = strongest_dependencies(tables["dependencies"], top)
+    arcs = strongest_dependencies(tables["dependencies"], inspection.top)
     if len(arcs):
         print(f"\ndependencies, strongest {len(arcs)}\n{arcs.to_string(index=False, float_format='{:.3f}'.format)}")
-    if outputs.out is not None:
-        print(save_tables(tables, outputs.out))
-    if outputs.picture is not None:
+    if inspection.out is not None:
+        print(save_tables(tables, inspection.out))
+    if inspection.picture is not None:
         from graphattn.experiments.drawing import draw_distances
 
-        draw_distances(summary, outputs.picture, layer=layer or 0)
-        print(outputs.picture)
+        draw_distances(summary, inspection.picture, layer=layer or 0)
+        print(inspection.picture)
 
 
 def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
@@ -310,30 +320,12 @@ def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
     serve(live, texts=texts, host=host, port=port, ready=ready)
 
 
-def _check_files(outputs: OutputFiles, model: Path, text: str, *, summary: bool) -> None:
-    """Reject output files that cannot be written or are inputs, before any text is read."""
-    from graphattn.models.inspection._files import SUFFIXES, check_suffix
-
-    to_folder = summary and outputs.out is not None and not outputs.out.suffix
-    out = None if to_folder else outputs.out
-    if out is not None:
-        check_suffix(out, [".json"] if summary else SUFFIXES)
-    if outputs.picture is not None:
-        from graphattn.experiments.drawing._canvas import check_format
-
-        check_format(outputs.picture)
-    models = [model] if outputs.other is None else [model, outputs.other]
-    inputs: list[str | Path] = [text, *(file for path in models for file in model_files(path))]
-    for file in filter(None, (out, outputs.picture, outputs.html)):
-        check_output(file, *inputs)
-
-
-def _at_most_one(texts: Iterable[Any], outputs: OutputFiles) -> Iterable[Any]:
+def _at_most_one(texts: Iterable[Any], inspection: Inspection) -> Iterable[Any]:
     """The texts; raise if there are several but an output holds only one."""
     from graphattn.models.inspection._files import TABLES
 
-    suffix = "" if outputs.out is None else outputs.out.suffix.lower()
-    if outputs.picture is not None:
+    suffix = "" if inspection.out is None else inspection.out.suffix.lower()
+    if inspection.picture is not None:
         message = "a {picture} shows one text, but there are more; give one, or {summary=True}"
     elif suffix and suffix not in TABLES:
         message = f"a {suffix} file holds one text, but there are more; give one, or save to .parquet or .csv"
@@ -348,16 +340,6 @@ def _at_most_one(texts: Iterable[Any], outputs: OutputFiles) -> Iterable[Any]:
 def _reject(flags: Iterable[str], reason: str) -> None:
     for flag in sorted(flags):
         raise ConfigError(f"{reason}; leave {flag} out")
-
-
-def _texts(text: str, estimator: Estimator, options: CorpusOptions) -> Iterator[Any]:
-    """The inputs in a file or standard input, or the text itself; an error if it names a folder."""
-    from graphattn.builders._files import is_store
-    from graphattn.experiments._cli.text_stream import read_texts
-
-    if text and os.path.isdir(text) and not is_store(text):
-        raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
-    return read_texts(text, estimator.task.corpus_kind, options, **estimator.get_reading_defaults())
 
 
 def _attentions(estimator: Estimator, texts: Iterable[Any], selection: dict[str, Any]) -> Iterator[Attention]:
@@ -476,18 +458,3 @@ def _save(attentions: list[Attention], out: Path) -> None:
     for number, table in enumerate(tables):
         table.insert(0, "sentence", number)
     save_table(pd.concat(tables, ignore_index=True), out)
-
-
-def _draw(attention: Attention, picture: Path, kind: str) -> None:
-    from graphattn.experiments.drawing import draw_arcs, draw_matrices
-
-    draw = {"arcs": draw_arcs, "matrices": draw_matrices}[kind]
-    draw(attention, picture)
-
-
-def _write_page(columns: list[tuple[Path, Estimator, list[Attention]]], html: Path) -> None:
-    from graphattn.models.inspection.page import page_model, write_page
-
-    attentions = columns[0][-1]
-    title = attentions[0].title if len(attentions) == 1 else f"{len(attentions):,} texts"
-    write_page(html, [page_model(*column) for column in columns], title=title)

@@ -101,8 +101,7 @@ def load_once(settings: ModelSettings) -> Estimator:
         torch.set_num_threads(settings.threads)
         os.environ["RAYON_NUM_THREADS"] = str(settings.threads)  # of the tokenizers
     import_modules(settings.modules)
-    read: Any = load_sentence_encoder if settings.is_hugging_face else load_model
-    estimator: Estimator = read(
+    estimator: Any = load_any_model(
         settings.path,
         dict(settings.parser),
         precision=settings.precision,
@@ -110,11 +109,10 @@ def load_once(settings: ModelSettings) -> Estimator:
         max_tokens_per_text=settings.max_tokens_per_text,
         digest=settings.digest,
     )
-    if settings.search or settings.longest is not None:
-        reject_unused(settings.path, estimator, search=settings.search, longest=settings.longest)
-        change_search(estimator, settings.search, settings.longest)
+    changes = {"search": settings.search, "longest": settings.longest, "threshold": settings.threshold}
+    reject_unused(settings.path, estimator, **changes)
+    change_search(estimator, settings.search, settings.longest)
     if settings.threshold:
-        reject_unused(settings.path, estimator, threshold=settings.threshold)
         change_thresholds(estimator, settings.threshold)
     if settings.weights is not None:
         from graphattn.models._saving import share_weights
@@ -167,19 +165,14 @@ def find_directory(model: Path) -> Path:
 
 
 def load_any_model(
-    model: Path, parser: Values, *, precision: str | None, device: str, max_tokens_per_text: int | None
+    model: Path, parser: Values, *, digest: str | None = None, **options: Any
 ) -> Estimator | SentenceEncoder:
     """Load a model of ours, or the sentence encoder of a Hugging Face directory."""
     from graphattn.models.pretrained._checkpoint import digest_directory, is_hugging_face_directory
 
-    options: dict[str, Any] = {
-        "precision": precision,
-        "device": device,
-        "max_tokens_per_text": max_tokens_per_text,
-    }
     if is_hugging_face_directory(model):
-        return load_sentence_encoder(model, parser, **options, digest=digest_directory(model))
-    return load_model(model, parser, **options)
+        return load_sentence_encoder(model, parser, digest=digest or digest_directory(model), **options)
+    return load_model(model, parser, digest=digest, **options)
 
 
 def load_sentence_encoder(

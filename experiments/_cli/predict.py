@@ -39,7 +39,6 @@ from graphattn.experiments._cli.resumable import (
     TextError,
     apply_to_texts,
     choose_chunk,
-    choose_gpus,
     iter_chunks,
     keep_results,
     make_engine,
@@ -154,12 +153,12 @@ def predict(
         threshold=threshold,
     )
     estimator = settings.load_to_read(engine)
-    reject_unused(model, estimator, probabilities=probabilities, n_best=n_best > 1, plain=plain)
-    row_options: dict[str, Any] = {"probabilities": probabilities}
-    for name, value in (("top_k", top_k), ("min_confidence", min_confidence)):
-        if value is not None:
-            reject_unused(model, estimator, **{name: True})
-            row_options[name] = value
+    added = {"top_k": top_k, "min_confidence": min_confidence}
+    added = {name: value for name, value in added.items() if value is not None}
+    reject_unused(
+        model, estimator, probabilities=probabilities, n_best=n_best > 1, plain=plain, **dict.fromkeys(added, True)
+    )
+    row_options: dict[str, Any] = {"probabilities": probabilities, **added}
     form = _choose_output(output, out, estimator.task, plain=plain, n_best=n_best)
     has_rows = form in _TABLES or (out is not None and _has_rows(form, plain=plain))
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else choose_chunk(settings))
@@ -177,7 +176,7 @@ def predict(
         choices["table"], first = _make_table(estimator, numbered, form, row_options)
         numbered = chain(first, numbered)
     job = ModelJob(settings, predict_chunk, choices)
-    executor = make_engine(engine, jobs, address, gpus=choose_gpus(engine, device))
+    executor = make_engine(engine, jobs, address, device)
     tally = _write_predictions(job, iter_chunks(numbered, chunk), executor, out)
     hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
     hint = "They have no prediction." if form in _TABLES else hint
@@ -264,17 +263,13 @@ def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, ou
             results.compute(job, chunks, executor, "predicting")
             with open_output(out, binary=True) as file:
                 if is_parquet:
-                    _write_parquet(file, results)
+                    from graphattn.experiments._cli.arrow_tables import read_arrow, write_parquet
+
+                    write_parquet(file, lambda: read_arrow(result.content for result in results))
                     deque(tally.count(results), maxlen=0)
                 else:
                     file.writelines(tally.count(results))
     return tally
-
-
-def _write_parquet(file: Any, results: Iterable[ChunkResult]) -> None:
-    from graphattn.experiments._cli.arrow_tables import read_arrow, write_parquet
-
-    write_parquet(file, lambda: read_arrow(result.content for result in results))
 
 
 def predict_chunk(
@@ -319,7 +314,7 @@ def predict_chunk(
             lines.append(encode_line(result.to_row()) if _has_rows(output, plain=plain) else "\n")
         else:
             lines.append(result)
-    return _make_result("".join(lines).encode(), errors)
+    return ChunkResult.of("".join(lines).encode(), errors)
 
 
 def _fill_table(table: PredictionTable, chunk: Chunk, predictions: Sequence[Any]) -> ChunkResult:
@@ -334,11 +329,7 @@ def _fill_table(table: PredictionTable, chunk: Chunk, predictions: Sequence[Any]
                 prediction = TextError.of(text.line, error)
         errors.append(prediction)
         rows.append(table.make_row_without_prediction(text, prediction.to_row()))
-    return _make_result(table.join(rows), errors)
-
-
-def _make_result(content: bytes, errors: Sequence[TextError]) -> ChunkResult:
-    return ChunkResult(content, tuple(error.line for error in errors), errors[0].message if errors else "")
+    return ChunkResult.of(table.join(rows), errors)
 
 
 def _has_rows(output: str, *, plain: bool) -> bool:

@@ -22,23 +22,14 @@ class PredictionTable:
     """A table of inputs and predictions, made for rows like the first one.
 
     A prediction whose column the input has already gets the prefix ``predicted_``.
-
-    Parameters
-    ----------
-    columns : those of the input
-    added : key of a prediction -> its column
-    suffix : ``.csv``, ``.tsv``, ``.parquet`` or ``.jsonl``
-    quoted : whether all fields are in quotes
-    probabilities : whether the probabilities of all classes are wanted; the confidence always is
-    label_separator : characters between several labels in a field; None for a list of JSON
     """
 
-    columns: tuple[str, ...]
-    added: Mapping[str, str]
-    suffix: str
-    quoted: bool
-    probabilities: bool
-    label_separator: str | None
+    columns: tuple[str, ...]  # of the input
+    added: Mapping[str, str]  # key of a prediction -> its column
+    suffix: str  # ``.csv``, ``.tsv``, ``.parquet`` or ``.jsonl``
+    quoted: bool  # whether all fields are in quotes
+    probabilities: bool  # whether the probabilities of all classes are wanted; the confidence always is
+    label_separator: str | None  # characters between several labels in a field; None for a list of JSON
 
     @classmethod
     def of(
@@ -77,12 +68,8 @@ class PredictionTable:
     def make_row(self, text: NumberedText, prediction: Mapping[str, Any] | None) -> Any:
         """The row of an input, which is empty if it could not be read, and its prediction, None if there is none.
 
-        It is a line of text, and for Parquet a dictionary.
-
-        Raises
-        ------
-        DataError
-            when the format cannot hold a field, or the input has fields that the first one lacks
+        It is a line of text, and for Parquet a dictionary. A DataError says that the format cannot hold a field, or
+        that the input has fields that the first one lacks.
         """
         names, cells = _split_input(text, self.suffix)
         added = {} if prediction is None else self._split_prediction(text, prediction)

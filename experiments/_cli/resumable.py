@@ -97,22 +97,24 @@ def choose_chunk(settings: ModelSettings) -> int:
     return GPU_CHUNK if settings.has_gpu else CHUNK
 
 
-def choose_gpus(engine: str, device: str | None, *, flag: str = "--device") -> float | None:
+def choose_gpus(device: str | None, flag: str) -> float | None:
     """The share of a GPU for each actor on Ray, whose device has this name; None for a share of all GPUs."""
     gpus = {None: None, "auto": None, "cpu": 0.0, "cuda": 1.0}  # of each actor, which sees no other
-    if engine == "ray" and device not in gpus:
+    if device not in gpus:
         raise ConfigError(
             f"{flag} is {device!r}; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
         )
-    return gpus.get(device)
+    return gpus[device]
 
 
-def make_engine(engine: str, jobs: int, address: str | None, *, gpus: float | None = 0.0) -> Engine:
-    """The engine that the flags name; ``gpus`` of each actor on Ray."""
+def make_engine(
+    engine: str, jobs: int, address: str | None, device: str | None, *, device_flag: str = "--device"
+) -> Engine:
+    """The engine that the flags name, with its workers on a device."""
     from graphattn.builders._jobs import LocalEngine, RayEngine
 
     if engine == "ray":
-        return RayEngine(jobs, address=address, gpus=gpus)
+        return RayEngine(jobs, address=address, gpus=choose_gpus(device, device_flag))
     if address is not None:
         raise ConfigError("--address is for --engine ray; give both, or neither")
     return LocalEngine(jobs)
@@ -129,6 +131,11 @@ class ChunkResult:
     bad_lines: tuple[int, ...] = ()
     error: str = ""
     truncated: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of(cls, content: bytes, errors: Sequence[TextError]) -> ChunkResult:
+        """The output of a chunk, in which some texts have errors."""
+        return cls(content, tuple(error.line for error in errors), errors[0].message if errors else "")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,6 @@ from graphattn.experiments._cli.output import open_output
 from graphattn.options import list_options
 
 if TYPE_CHECKING:
-    import networkx as nx
-
     from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
     from graphattn.builders._batch import TextBatch
     from graphattn.builders._word_boundaries import Source
@@ -73,7 +71,8 @@ def show(
     formats = [kind for kind, is_set in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if is_set]
     for kind in formats:
         file = Path(f"{out or f'text-{index}'}.{kind}")
-        _WRITERS[kind](graph, sentence, file)
+        write = _draw if kind in ("png", "svg") else _export
+        write(graph, sentence, file)
         print(file)
     if not formats:
         _print_counts(graph, sentence, dict.fromkeys(relation.name for relation in builder.relations))
@@ -177,31 +176,18 @@ def _draw(graph: TextBatch, sentence: Sentence, path: Path) -> None:
         raise ConfigError(f"{error}; --dot and --graphml take any number") from error
 
 
-def _write_dot(graph: TextBatch, sentence: Sentence, path: Path) -> None:
-    from graphattn.experiments.drawing._graph import to_dot
-
-    with open_output(path) as file:
-        file.write(to_dot(_to_networkx(graph, sentence)))
-
-
-def _write_graphml(graph: TextBatch, sentence: Sentence, path: Path) -> None:
+def _export(graph: TextBatch, sentence: Sentence, path: Path) -> None:
+    """Write a graph for Graphviz or as GraphML, as the suffix says, with printable texts."""
     import networkx as nx
 
-    with open_output(path) as file:
-        file.writelines(f"{line}\n" for line in nx.generate_graphml(_to_networkx(graph, sentence)))
-
-
-def _to_networkx(graph: TextBatch, sentence: Sentence) -> nx.MultiDiGraph:
-    """Convert a graph, with printable texts."""
     from graphattn._networkx_graphs import to_networkx
     from graphattn.models.inspection.notebook import printable
 
-    return to_networkx(graph, tokens=[printable(token, sys.maxsize) for token in sentence.tokens])
+    exported = to_networkx(graph, tokens=[printable(token, sys.maxsize) for token in sentence.tokens])
+    with open_output(path) as file:
+        if path.suffix == ".dot":
+            from graphattn.experiments.drawing._graph import to_dot
 
-
-_WRITERS: dict[str, Callable[[TextBatch, Sentence, Path], None]] = {
-    "png": _draw,
-    "svg": _draw,
-    "dot": _write_dot,
-    "graphml": _write_graphml,
-}
+            file.write(to_dot(exported))
+        else:
+            file.writelines(f"{line}\n" for line in nx.generate_graphml(exported))

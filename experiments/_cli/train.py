@@ -108,7 +108,7 @@ class TrainCommands(LazyGroup):
 
     @override
     def build_command(self, name: str, arguments: Sequence[str]) -> Any:
-        """The command of a task; its ``--help`` lists the options of ``--encoder`` instead of the usual ones."""
+        # the command of a task; its ``--help`` lists the options of ``--encoder`` instead of the usual ones
         encoders = find_values("--encoder", arguments)[0] if {"-h", "--help"} & set(arguments) else []
         summary, examples = _describe(name)
         function = _make_function(name, encoders[-1] if encoders else None)
@@ -203,7 +203,7 @@ def train_model(
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
-    return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
+        return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

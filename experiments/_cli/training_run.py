@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -13,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, Hint, verbatim, warn_caller
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, verbatim, warn_caller
 from graphattn.experiments._cli.flags import Values
 from graphattn.experiments._cli.output import name_files, print_metrics, unpack_single
 
@@ -35,9 +34,9 @@ def fit_and_save(
     out: Path,
     *,
     tests: Mapping[str, tuple[Any, Any]],
-    files: Mapping[str, Sequence[Any]] | None = None,
-    report: bool = False,
-    logger: str | None = None,
+    files: Mapping[str, Sequence[Any]],
+    report: bool,
+    logger: str | None,
 ) -> dict[str, Any]:
     """Train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
@@ -50,15 +49,12 @@ def fit_and_save(
 
     run_dir = estimator.training.run_dir
     examples: dict[str, Any] = {name: _count_texts(inputs) for name, (inputs, _) in corpora.items()}
+    if report:
+        _hint_at_vectors(estimator, examples["training"])
+    tracker = _start_tracker(logger, plan, out, run_dir)
+    callbacks = [*([EpochLines(estimator.epoch_note)] if report else []), *([tracker] if tracker else [])]
     try:
-        with warnings.catch_warnings():
-            if report:
-                _hint_at_vectors(estimator, examples["training"])
-            else:
-                warnings.simplefilter("ignore", Hint)
-            tracker = _start_tracker(logger, plan, out, run_dir)
-            callbacks = [*([EpochLines(estimator.epoch_note)] if report else []), *([tracker] if tracker else [])]
-            estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
+        estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
             raise
@@ -72,14 +68,11 @@ def fit_and_save(
     figures = collect_metrics(estimator, examples)
     reports: dict[str, Report] = {}
     unmeasured = None
-    with warnings.catch_warnings():
-        if not report:
-            warnings.simplefilter("ignore", Hint)
-        for name, test in tests.items():
-            try:
-                reports[name] = estimator.report(*test)
-            except DataError as error:  # the training must not be lost
-                unmeasured = unmeasured or _test_set_error(error, name, out)
+    for name, test in tests.items():
+        try:
+            reports[name] = estimator.report(*test)
+        except DataError as error:  # the training must not be lost
+            unmeasured = unmeasured or _test_set_error(error, name, out)
     if reports:
         measured = {name: report.metrics for name, report in reports.items()}
         figures["test"] = measured if len(tests) > 1 else unpack_single(measured)

@@ -173,22 +173,22 @@ def _read_corpora(
     estimator, options = plan.estimator(), plan.corpus.reading
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
-    if dev:
-        dev_set = estimator.read([dev] if isinstance(dev, str) else dev, **options)
-        return Search(task, flag_values, config, training, dev_set)
-    if not estimator.training.dev_fraction:
+    if not dev and not estimator.training.dev_fraction:
         raise ConfigError(
             "a search needs a dev set; give {dev}, or a {dev_fraction} above 0", options=("dev", "dev_fraction")
         )
-    return Search(task, flag_values, config, training, None)
+    dev_set = estimator.read([dev] if isinstance(dev, str) else dev, **options) if dev else None
+    return Search(task, flag_values, config, training, dev_set)
 
 
 def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) -> tuple[float, Values]:
     """Run the trials of an encoder that the file lacks; return the best dev metric and its options."""
+    from optuna.trial import TrialState
+
     study = _open_study(out, encoder)
     _check_options(study, encoder, search.collect_fixed_options(encoder), out)
-    space, finished = search.space(encoder), _list_finished(study)
-    for number in range(len(finished), trials):
+    space, ended = search.space(encoder), (TrialState.COMPLETE, TrialState.PRUNED)
+    for number in range(len(study.get_trials(states=ended)), trials):
         study.sampler = type(study.sampler)(seed=seed + number)  # a resumed search goes on like an uninterrupted one
         trial = study.ask()
         values = {name: bounds.suggest(trial, name) for name, bounds in space.items()}
@@ -197,9 +197,10 @@ def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) 
             score = search.measure(encoder, values)
         except DivergenceError:
             score = math.nan
-        study.tell(trial, None if math.isnan(score) else score, state=_state(math.isfinite(score)))
+        state = TrialState.COMPLETE if math.isfinite(score) else TrialState.PRUNED
+        study.tell(trial, None if math.isnan(score) else score, state=state)
         print(f"{encoder}, trial {number + 1} of {trials}: dev {score:.2f}", file=sys.stderr, flush=True)
-    scored = [trial for trial in _list_finished(study) if trial.value is not None]
+    scored = [trial for trial in study.get_trials(states=ended) if trial.value is not None]
     if not scored:
         raise DataError(f"all trials of {encoder} diverged", path=out, hint="Give more trials, or another encoder.")
     best = max(scored, key=lambda trial: trial.value)
@@ -222,7 +223,7 @@ def _check_options(study: Any, encoder: str, fixed: dict[str, Any], out: Path) -
 
 def _open_study(out: Path, encoder: str) -> Any:
     """The trials of an encoder in a file of JSON lines."""
-    optuna = import_optional("optuna", "graphattn tune needs", "tune")
+    import optuna
     from optuna.storages import JournalStorage
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -284,14 +285,3 @@ class TrialFile:
             hint = "Remove the line and all after it to repeat their trials, or name a new file."
             raise DataError("is not a file of trials, or damaged", path=self._path, line=number, hint=hint)
         return log
-
-
-def _list_finished(study: Any) -> list[Any]:
-    return [trial for trial in study.get_trials() if trial.state in (_state(True), _state(False))]
-
-
-def _state(has_score: bool) -> Any:
-    """Optuna's state of a trial that ended."""
-    from optuna.trial import TrialState
-
-    return TrialState.COMPLETE if has_score else TrialState.PRUNED

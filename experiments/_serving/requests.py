@@ -21,21 +21,13 @@ Compute = Callable[[list[Any]], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a server.
+    """Limits of a server."""
 
-    Parameters
-    ----------
-    characters, tokens : of one text
-    waiting : requests in the queue
-    connections : open at the same time
-    seconds : in which a client must send a request's header, then its body, and read the answer
-    """
-
-    characters: int = 20_000
-    tokens: int = 1_000
-    waiting: int = 4
-    connections: int = 100
-    seconds: float = 15.0
+    characters: int = 20_000  # of one text
+    tokens: int = 1_000  # of one text
+    waiting: int = 4  # requests in the queue
+    connections: int = 100  # open at the same time
+    seconds: float = 15.0  # in which a client must send a request's header, then its body, and read the answer
 
 
 class RequestError(Exception):
@@ -91,19 +83,12 @@ class RequestQueue:
     """Computes requests in one thread; those that arrive meanwhile are the next batch.
 
     A batch is the first request in line and all others like it that fit, so none waits for others to arrive.
-
-    Parameters
-    ----------
-    waiting : requests that wait, besides one; more are rejected
-    tokens : of a batch; a request with more is computed alone
     """
 
-    waiting: int
-    tokens: int = 1
-    present: int = field(default=0, init=False)
-    """Requests without an answer yet."""
-    batches: int = field(default=0, init=False)
-    """Batches that were computed."""
+    waiting: int  # requests that wait, besides one; more are rejected
+    tokens: int = 1  # of a batch; a request with more is computed alone
+    present: int = field(default=0, init=False)  # requests without an answer yet
+    batches: int = field(default=0, init=False)  # that were computed
     _line: deque[_Waiting] = field(default_factory=deque, init=False)
     _worker: asyncio.Task[None] | None = field(default=None, init=False)
 

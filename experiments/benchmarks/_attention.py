@@ -101,7 +101,8 @@ class AttentionProblem(Problem):
 
     def __init__(self, workload: Workload, options: MSTransOptions | None = None):
         options = options or MSTransOptions()
-        self.workload, self.heads = workload, WindowHeads(workload, options)
+        super().__init__(workload)
+        self.heads = WindowHeads(workload, options)
         shape = self.heads.num_heads, self.heads.head_feats
         self.builder = TextGraphBuilder(options.windows(), cls=False)
         random = torch.Generator().manual_seed(0)
@@ -171,7 +172,7 @@ class AttendHeads(AttentionContender):
 
     @override
     def make_inputs(self, problem: AttentionProblem) -> LayerInputs:
-        """One projection: queries and keys of the heads that see more than their own token, and all values."""
+        # one projection: queries and keys of the heads that see more than their own token, and all values
         inputs: LayerInputs = []
         for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True):
             scoring = [(reach > 0).any(dim=0) for reach in problem.heads.reaches(batch)]
@@ -259,7 +260,7 @@ class DenseAttention(AttentionContender):
 
     @override
     def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
-        """(B, H, T, D)."""
+        # (B, H, T, D)
         padded = pad(flat, torch.tensor(lengths)).transpose(1, 2)
         return padded if self.by_token else padded.contiguous()
 
@@ -282,7 +283,7 @@ class DenseMath(DenseAttention):
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
-        """Scores before and after the softmax; the backward pass keeps the latter of all layers."""
+        # scores before and after the softmax; the backward pass keeps the latter of all layers
         pairs = [len(batch) * max(batch) ** 2 for batch in problem.workload.batches]
         kept = len(problem.heads.layers) * sum(pairs) if backward else 0
         return FLOAT * problem.heads.num_heads * (2 * max(pairs) + kept)
@@ -309,14 +310,14 @@ class Flex(DenseAttention):
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
-        """Making a block mask needs the full mask: positions once, decisions for each head."""
+        # making a block mask needs the full mask: positions once, decisions for each head
         longest = [(1 if is_uniform(batch) else len(batch), max(batch)) for batch in problem.workload.batches]
         heads = problem.heads.num_heads
         return max(rows * length * length * (16 + 3 * heads) for rows, length in longest)
 
     @override
     def make_job(self, problem: AttentionProblem, *, backward: bool) -> Job:
-        """Compile in a first run."""
+        # compile in a first run
         job = super().make_job(problem, backward=backward)
         try:
             job.time(problem.placement.device)
@@ -380,7 +381,7 @@ class PyGTransformerConv(AttendByRelation):
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
-        """It materializes queries, keys, values and messages of every edge; the backward pass keeps them."""
+        # it materializes queries, keys, values and messages of every edge; the backward pass keeps them
         width = FLOAT * problem.heads.head_feats
         return problem.heads.estimate_edge_bytes(per_pair=width, kept=4 * backward, transient=4, per_edge=16)
 

@@ -32,20 +32,18 @@ _PROCESSORS = "tokenize,pos,lemma,depparse"
 _TREEBANK, _MODELS = "ud_english_ewt/en_ewt-ud-test.conllu", "stanza_en_ewt_small"
 
 
-def measure_corpora(
-    jobs: int, *, data: Path | None = None, folder: Path | None = None, parsed: int = 2000
-) -> BenchmarkReport:
+def measure(jobs: int, *, data: Path | None = None, folder: Path | None = None, parsed: int = 2000) -> BenchmarkReport:
     """Build stores of the corpora in the data folder, parse some sentences, and remove the stores."""
     data = (data or data_folder()).absolute()
     report = BenchmarkReport("corpora", DESCRIPTION, _COLUMNS, {"jobs": jobs, "parsed": parsed})
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
-        measures: dict[str, Callable[[], list[Record]]] = {
+        measurements: dict[str, Callable[[], list[Record]]] = {
             "IMDB": lambda: _measure_imdb(data, Path(name), jobs),
             "EWT by Stanza": lambda: _measure_stanza(data, Path(name), parsed),
         }
-        for corpus, measure in measures.items():
+        for corpus, run in measurements.items():
             try:
-                report.rows += [{"corpus": corpus, **row} for row in measure()]
+                report.rows += [{"corpus": corpus, **row} for row in run()]
             except UnableError as error:
                 report.left_out.append(f"{corpus}: {error}")
     return report

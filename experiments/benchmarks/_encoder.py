@@ -171,7 +171,7 @@ class MaskedDense(ModuleContender):
 
     @override
     def estimate_bytes(self, problem: EncoderProblem, *, backward: bool) -> int:
-        """The masks of all layers, the temporaries that make them, and one mask as numbers."""
+        # the masks of all layers, the temporaries that make them, and one mask as numbers
         heads, batches = problem.heads.num_heads, problem.workload.batches
         squares = [(1 if is_uniform(batch) else len(batch)) * max(batch) ** 2 for batch in batches]
         scores = 4 * heads * max(len(batch) * max(batch) ** 2 for batch in batches)

@@ -19,6 +19,8 @@ from graphattn.builders._files import atomic_folder, cache_folder
 from graphattn.models.pretrained._checkpoint import digest_directory
 
 MODEL = "model.onnx"
+Model = Callable[[Tensor, Tensor], Tensor]
+"""Ids and mask (B, T) -> states."""
 
 
 class LastStates(nn.Module):
@@ -97,22 +99,24 @@ def quantize_openvino(directory: str, exported: Path, longest: int, texts: Itera
 
 
 @cache
-def open_onnx(path: Path) -> Any:
-    """A session of ONNX Runtime."""
+def open_onnx(path: Path) -> Model:
+    """The model in ONNX Runtime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda ids, mask: torch.from_numpy(session.run(None, {"ids": ids.numpy(), "mask": mask.numpy()})[0])
 
 
 @cache
-def open_openvino(path: Path) -> Any:
-    """A compiled model of OpenVINO."""
+def open_openvino(path: Path) -> Model:
+    """The model in OpenVINO."""
     import openvino
 
     options = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "PERFORMANCE_HINT": "LATENCY"}
-    return openvino.Core().compile_model(path, "CPU", {**options, "INFERENCE_PRECISION_HINT": "f32"})
+    model = openvino.Core().compile_model(path, "CPU", {**options, "INFERENCE_PRECISION_HINT": "f32"})
+    return lambda ids, mask: torch.from_numpy(model({"ids": ids.numpy(), "mask": mask.numpy()})[0].copy())
 
 
 def distill(directory: str) -> Any:

@@ -58,6 +58,9 @@ class Problem:
     placement = Placement()
     """Set before jobs are made."""
 
+    def __init__(self, workload: Workload):
+        self.workload = workload
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import mode
 
 from graphattn.experiments.benchmarks import _attention as attention
 from graphattn.experiments.benchmarks._attention import count_pairs
@@ -72,8 +73,7 @@ def summarize_growth(rows: Sequence[Record]) -> str | None:
 def _most_frequent(rows: Sequence[Record], name: str) -> list[Record]:
     """The rows with the most frequent value of a column."""
     values = [row[name] for row in rows if row[name] is not None]
-    mode = max(values, key=values.count, default=None)
-    return [row for row in rows if mode is not None and row[name] == mode]
+    return [row for row in rows if values and row[name] == mode(values)]
 
 
 def plot_memory(rows: Sequence[Record], path: Path) -> None:

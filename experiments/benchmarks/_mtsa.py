@@ -123,7 +123,7 @@ class DenseMultiDim(LayerContender):
 
     @override
     def estimate_bytes(self, problem: ContextProblem, *, backward: bool) -> int:
-        """Scores before and after tanh and softmax, and their gradients, in two directions."""
+        # scores before and after tanh and softmax, and their gradients, in two directions
         pairs = max(len(batch) * max(batch) ** 2 for batch in problem.workload.batches)
         return 4 * pairs * (WIDTH // 2) * (10 if backward else 4)
 

@@ -93,22 +93,25 @@ def train_model(path: Path, options: MSTransOptions) -> Any:
 
 def _measure_throughput(estimator: Any, workload: Workload, folder: Path, settings: Settings) -> list[Record]:
     texts = make_texts(workload)
-    source = folder / "texts.txt"
-    source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     encoder_job, tokens = make_encoder_job(estimator, texts)
-    predict_job = Job(lambda _: predict_file(estimator, source, folder / "predictions.jsonl"))
-    jobs = {"predict": predict_job, "encoder": encoder_job}
+    jobs = {"predict": make_predict_job(estimator, texts, folder), "encoder": encoder_job}
     times = time_jobs(jobs, settings, base="encoder")
     whole = _make_row(workload.name, "predict", "predict, end to end", tokens) | times["predict"]
     bare = _make_row(workload.name, "encoder", "bare encoder", tokens) | times["encoder"]
     return [{**whole, "share": bare["median_ms"] / whole["median_ms"]}, bare]
 
 
-def predict_file(estimator: Any, source: Path, out: Path) -> None:
-    """Read texts and write predictions, as the command ``predict`` does."""
-    items = read_texts(str(source), estimator.task.corpus_kind, CorpusOptions())
-    with open_output(out) as file:
-        file.writelines(predict_lines(estimator, items))
+def make_predict_job(estimator: Any, texts: Sequence[str], folder: Path) -> Job:
+    """The command ``predict``: texts of a file to a file of predictions."""
+    source = folder / "texts.txt"
+    source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+
+    def run(_: None) -> None:
+        items = read_texts(str(source), estimator.task.corpus_kind, CorpusOptions())
+        with open_output(folder / "predictions.jsonl") as file:
+            file.writelines(predict_lines(estimator, items))
+
+    return Job(run)
 
 
 def make_encoder_job(estimator: Any, texts: Sequence[str]) -> tuple[Job, int]:

@@ -80,12 +80,8 @@ SECONDS = 8.0
 """Measured time of a workload and task after which no round starts; all of them take ten minutes."""
 CORPUS, CALIBRATED, COMPARED, ALONE = "mr", 100, 5000, 50
 """A corpus; its sentences for calibration, those whose vectors are compared, and of these, those also run alone."""
-BFLOAT16, INT8, ENCODE, NO_DROPOUT = (
-    *(f"{INFERENCE}, {number}" for number in ("bfloat16", "int8")),
-    "texts to vectors",
-    f"{TRAINING}, no dropout",
-)
-TRAINING_BFLOAT16 = f"{TRAINING}, bfloat16"
+ENCODE, BFLOAT16, INT8 = "texts to vectors", f"{INFERENCE}, bfloat16", f"{INFERENCE}, int8"
+NO_DROPOUT, TRAINING_BFLOAT16 = f"{TRAINING}, no dropout", f"{TRAINING}, bfloat16"
 WORDS = "time year people way day man thing woman life child world school state family student group".split()
 """Each is one token of BERT's vocabulary."""
 
@@ -217,7 +213,7 @@ class TextProblem(Problem):
     """Random ids for the texts of a workload."""
 
     def __init__(self, workload: Workload):
-        self.workload = workload
+        super().__init__(workload)
         self.draws = np.random.default_rng(1).random(workload.tokens)
 
     def ids(self, vocabulary: int) -> list[Tensor]:
@@ -343,7 +339,6 @@ class ModelContender(TextContender):
 
     @override
     def vectors(self, problem: TextProblem) -> Tensor:
-        """The mean state of each text."""
         device = problem.placement.device
         model = self.load(max(problem.workload.lengths), device, backward=False)
         with torch.inference_mode(), self.autocast(device, backward=False):
@@ -477,9 +472,7 @@ class ONNXRuntime(Transformers):
 
     @override
     def apply(self, model: Any, batch: Padded) -> Tensor:
-        mask = torch.ones_like(batch.ids) if batch.mask is None else batch.mask
-        (states,) = model.run(None, {"ids": batch.ids.numpy(), "mask": mask.numpy()})
-        return torch.from_numpy(states)
+        return model(batch.ids, torch.ones_like(batch.ids) if batch.mask is None else batch.mask)
 
 
 class OpenVINO(ONNXRuntime):
@@ -494,11 +487,6 @@ class OpenVINO(ONNXRuntime):
             calibration = read_sample()[:CALIBRATED]
             path = quantize_openvino(self.directory, path, length, SampleProblem(self.directory, calibration).ids(0))
         return open_openvino(path)
-
-    @override
-    def apply(self, model: Any, batch: Padded) -> Tensor:
-        mask = torch.ones_like(batch.ids) if batch.mask is None else batch.mask
-        return torch.from_numpy(model({"ids": batch.ids.numpy(), "mask": mask.numpy()})[0].copy())
 
 
 class LongTransformers(Transformers):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,15 +108,11 @@ def plot_cost(rows: Sequence[Record], path: Path) -> None:
 
 def collect_costs(rows: Sequence[Record]) -> dict[str, list[tuple[float, float]]]:
     """Contender -> (length, microseconds a token), by length."""
-    largest: dict[tuple[str, int], Record] = {}
-    for row in rows:
-        key = row["title"], row["length"]
-        if row["length"] is not None and (key not in largest or row["tokens"] > largest[key]["tokens"]):
-            largest[key] = row
-    curves: dict[str, list[tuple[float, float]]] = {row["title"]: [] for row in rows if row["length"] is not None}
-    for (title, length), row in sorted(largest.items(), key=lambda item: item[0][1]):
-        curves[title].append((length, 1000 * row["median_ms"] / row["tokens"]))
-    return curves
+    measured = [row for row in rows if row["length"] is not None]
+    costs: dict[str, dict[float, float]] = {row["title"]: {} for row in measured}
+    for row in sorted(measured, key=itemgetter("length", "tokens")):  # the largest of several batches comes last
+        costs[row["title"]][row["length"]] = 1000 * row["median_ms"] / row["tokens"]
+    return {title: list(by_length.items()) for title, by_length in costs.items()}
 
 
 def summarize_machine(machine: Record) -> str:

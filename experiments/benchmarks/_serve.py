@@ -17,7 +17,7 @@ import numpy as np
 
 from graphattn._optional_packages import import_optional
 from graphattn.experiments.benchmarks._harness import TIMES, Job, Settings, column, format_number, time_jobs
-from graphattn.experiments.benchmarks._predict import make_texts, predict_file, train_model
+from graphattn.experiments.benchmarks._predict import make_predict_job, make_texts, train_model
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._workloads import Workload, parse_workloads
 from graphattn.models import MSTransOptions
@@ -79,10 +79,8 @@ def _measure_workload(
     clients: int,
 ) -> list[Record]:
     texts, latencies = make_texts(workload), list[float]()
-    source = folder / "texts.txt"
-    source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     jobs = {
-        "predict": Job(lambda _: predict_file(estimator, source, folder / "predictions.jsonl")),
+        "predict": make_predict_job(estimator, texts, folder),
         "serve": Job(lambda _: latencies.extend(asyncio.run(send_texts(address, texts, clients)))),
     }
     times = time_jobs(jobs, settings, base="predict")

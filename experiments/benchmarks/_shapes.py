@@ -5,11 +5,10 @@ Letters: B texts, H heads, T tokens, D features of a head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import count, cycle
-from typing import Any
+from itertools import count, cycle, product
 
 import torch
 from torch import Tensor
@@ -32,7 +31,6 @@ from graphattn.experiments.benchmarks._harness import (
 )
 from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._report import BenchmarkReport
-from graphattn.experiments.benchmarks._workloads import Workload
 
 LENGTHS = ("32x20",)
 QUICK = ("2x5",)
@@ -52,41 +50,30 @@ def measure(settings: Settings) -> BenchmarkReport:
     return compare(report, settings, Comparison(CONTENDERS, {FORWARD: False, BOTH: True}))
 
 
-class ShapeProblem(Problem):
-    """Texts of one length at the start."""
-
-    def __init__(self, workload: Workload):
-        self.workload = workload
-
-
 @dataclass(frozen=True)
 class DenseCall(Contender):
     """One call for each run."""
 
-    problem = ShapeProblem
+    problem = Problem  # texts of one length at the start
 
     is_new: bool = field(default=True, kw_only=True)
     has_mask: bool = field(default=False, kw_only=True)
     kernel: str | None = field(default=None, kw_only=True)  # of SDPBackend
 
-    def choose(self) -> AbstractContextManager[Any]:
-        """The context of a call."""
-        return nullcontext() if self.kernel is None else sdpa_kernel(getattr(SDPBackend, self.kernel))
-
     def attend(self, rows: tuple[Tensor, ...], mask: Tensor | None) -> Tensor:
         """Call the function."""
         query, key, value = rows
-        with self.choose():
+        with nullcontext() if self.kernel is None else sdpa_kernel(getattr(SDPBackend, self.kernel)):
             return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
     @override
-    def check_problem(self, problem: ShapeProblem, *, backward: bool) -> None:
+    def check_problem(self, problem: Problem, *, backward: bool) -> None:
         if problem.placement.device.type == "cpu" and self.kernel is not None:
             raise UnableError("a kernel of GPUs")
         super().check_problem(problem, backward=backward)
 
     @override
-    def make_job(self, problem: ShapeProblem, *, backward: bool) -> Job:
+    def make_job(self, problem: Problem, *, backward: bool) -> Job:
         texts, first = len(problem.workload.lengths), max(problem.workload.lengths)
         first += SHIFT * backward
         lengths: Iterator[int] = count(first) if self.is_new else cycle([first])
@@ -116,18 +103,14 @@ class OurCall(DenseCall):
 
 
 def _list_contenders() -> Iterator[DenseCall]:
-    makers: dict[str, Callable[..., DenseCall]] = {OURS: OurCall, "default": DenseCall}
-    makers |= {"flash": DenseCall, "efficient": DenseCall}
     kernels = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION"}  # cuDNN's plans are those of default
-    for is_new in (True, False):
-        for has_mask in (False, True):
-            for name, make in makers.items():
-                if name == "flash" and has_mask:  # it takes none
-                    continue
-                suffix = ("" if is_new else "-known") + ("-masked" if has_mask else "")
-                title = f"{name}, {NEW if is_new else KNOWN}" + (f", {MASKED}" if has_mask else "")
-                options: dict[str, Any] = {"is_new": is_new, "has_mask": has_mask, "kernel": kernels.get(name)}
-                yield make(name + suffix, title, **options)
+    for is_new, has_mask, name in product((True, False), (False, True), (OURS, "default", *kernels)):
+        if name == "flash" and has_mask:  # it takes none
+            continue
+        suffix = ("" if is_new else "-known") + ("-masked" if has_mask else "")
+        title = f"{name}, {NEW if is_new else KNOWN}" + (f", {MASKED}" if has_mask else "")
+        make = OurCall if name == OURS else DenseCall
+        yield make(name + suffix, title, is_new=is_new, has_mask=has_mask, kernel=kernels.get(name))
 
 
 CONTENDERS = tuple(_list_contenders())

@@ -34,7 +34,7 @@ _WORDS, _LONGEST, _CHUNK = 50_000, 49, 20_000
 _BATCH, _INFERRED = 128, 40
 
 
-def measure_store(sentences: int, jobs: int, *, folder: Path | None = None) -> BenchmarkReport:
+def measure(sentences: int, jobs: int, *, folder: Path | None = None) -> BenchmarkReport:
     """Generate, build, read, and run a model."""
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
         corpus, store = Path(name) / "corpus.conllu", Path(name) / "store"

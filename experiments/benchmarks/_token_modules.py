@@ -25,7 +25,7 @@ class TokenProblem(Problem):
     """Random token vectors for a workload, and the weights of a loss that depends on every number of the output."""
 
     def __init__(self, workload: Workload, width: int):
-        self.workload = workload
+        super().__init__(workload)
         random = torch.Generator().manual_seed(0)
         sizes = [(sum(batch), width) for batch in workload.batches]
         self.tokens, self.weights = ([torch.randn(size, generator=random) for size in sizes] for _ in range(2))

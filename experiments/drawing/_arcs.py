@@ -77,7 +77,7 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
         check_count(len(attention.tokens[text]), "tokens", MAX_TOKENS)
     add_fonts(token for text in maps for token in attention.tokens[text])
     arcs = {text: _select_arcs(attention, text_maps) for text, text_maps in maps.items()}
-    colours = assign_colours(list(dict.fromkeys(each.relation for each in attention.maps)))
+    colours = assign_colours(each.relation for each in attention.maps)
     used = set(pd.concat(arcs.values()).relation)
     rows = [_ArcText(attention, text, table) for text, table in arcs.items()]
     width = max([row.width for row in rows] + [5.5]) + 2 * _MARGIN

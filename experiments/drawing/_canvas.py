@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from io import BytesIO
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,9 @@ LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
 """Behind the label of an arc."""
 
 
-def assign_colours(names: Sequence[str]) -> dict[str, str]:
+def assign_colours(names: Iterable[str]) -> dict[str, str]:
     """A colour of :data:`PALETTE` for each name, in this order."""
-    return {name: PALETTE[number % len(PALETTE)] for number, name in enumerate(names)}
+    return dict(zip(dict.fromkeys(names), cycle(PALETTE), strict=False))
 
 
 def isolate(text: str) -> str:

@@ -29,25 +29,25 @@ def draw_panels(
     panels: Sequence[Panel], path: FilePath | None = None, *, up: str = "", logarithmic: bool = False
 ) -> Figure:
     """Draw panels from left to right; ``up`` is the label of the vertical axes."""
-    colours = assign_colours(list(dict.fromkeys(name for panel in panels for name in panel.curves)))
+    colours = assign_colours(name for panel in panels for name in panel.curves)
     with new_picture(path, 4.5 * len(panels), 3.6) as figure:
         figure.set_layout_engine("constrained")
         for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             for name, points in panel.curves.items():
                 axes.plot(*zip(*points, strict=True), marker="o", ms=3.5, lw=1.6, color=colours[name], label=name)
-            axes.set_title(panel.heading, size=10, color=INK, loc="left")
-            style_axes(axes, panel.across)
+            style_axes(axes, panel.across, title=panel.heading)
             if logarithmic:
                 _set_logarithmic(axes, panel.curves)
             if panel.curves:
                 axes.legend(fontsize=7, frameon=False)
-        axes = figure.axes[0]
-        axes.set_ylabel(up, color=INK, size=9)
+        figure.axes[0].set_ylabel(up, color=INK, size=9)
     return figure
 
 
-def style_axes(axes: Axes, across: str) -> None:
-    """Set what all curves share, and the label of the horizontal axis."""
+def style_axes(axes: Axes, across: str, *, title: str = "") -> None:
+    """Set what all curves share, the label of the horizontal axis, and perhaps a title."""
+    if title:
+        axes.set_title(title, size=10, color=INK, loc="left")
     axes.set_xlabel(across, color=INK, size=9)
     axes.tick_params(colors=GREY, labelsize=8)
     axes.grid(color=FAINT)

@@ -45,7 +45,7 @@ def draw_distances(summary: AttentionSummary, path: FilePath | None = None, *, l
         if the file cannot be written
     """
     heads, layers = summary.distances(), summary.layers()
-    colours = assign_colours(list(dict.fromkeys(heads.relation)))
+    colours = assign_colours(heads.relation)
     known = sorted(set(heads.layer))
     if layer not in known:
         listing = ", ".join(map(str, known)) or "none"

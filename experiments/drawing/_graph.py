@@ -69,8 +69,10 @@ def draw_graph(
         )
     tokens = ("[CLS]",) * extra + tuple(sentence.tokens)
     kinds = {name: kinds for name, kinds in _group_by_name(graph).items() if name != MEMBERSHIP}  # drawn as brackets
-    edges = {name: _collect_edges(graph, members, tokens) for name, members in kinds.items()}
-    other_nodes = {name: _place_nodes(graph, members, tokens)[1] for name, members in kinds.items()}
+    edges, other_nodes = {}, {}
+    for name, members in kinds.items():
+        first, other_nodes[name] = _place_nodes(graph, members, tokens)
+        edges[name] = _collect_edges(graph, members, first)
     word_relations = [name for name, members in kinds.items() if members[0][0] == WORD]
     word_ids = graph.node_features[TOKEN]["word"].tolist()
     return draw_sentence(
@@ -79,7 +81,7 @@ def draw_graph(
         path,
         word_ids=word_ids,
         word_relations=word_relations,
-        other_nodes={name: texts for name, texts in other_nodes.items() if texts},
+        other_nodes=other_nodes,
         edge_labels=_label_dependencies(sentence, edges, extra, None if DEPENDENCY in word_relations else word_ids),
         weights={name: values for name, values in (weights or {}).items() if name != MEMBERSHIP},
         title=title,
@@ -95,10 +97,9 @@ def _group_by_name(graph: GraphBatch) -> dict[str, list[CanonicalRelation]]:
 
 
 def _collect_edges(
-    graph: GraphBatch, relations: Sequence[CanonicalRelation], tokens: Sequence[str]
+    graph: GraphBatch, relations: Sequence[CanonicalRelation], first: Mapping[str, int]
 ) -> list[tuple[int, int]]:
-    """The edges of a relation, as positions in its row of nodes."""
-    first, _ = _place_nodes(graph, relations, tokens)
+    """The edges of a relation, as positions in its row of nodes, in which ``first`` is that of each node type."""
     edges: list[tuple[int, int]] = []
     for relation in relations:
         sources, destinations = graph.edges[relation].ends_by_id()
@@ -114,9 +115,7 @@ def _place_nodes(
     first: dict[str, int] = {TOKEN: 0, WORD: 0}
     texts: list[str] = []
     others = {end for source, _, target in relations for end in (source, target)} - set(first)
-    for node_type in sorted(
-        others, key=lambda node_type: (-graph.num_nodes(node_type), node_type != SENTENCE, node_type)
-    ):
+    for node_type in sorted(others, key=lambda name: (-graph.num_nodes(name), name != SENTENCE, name)):
         first[node_type] = len(tokens) + len(texts)
         texts += _name_nodes(graph, node_type, tokens)
     return first, texts

@@ -48,8 +48,8 @@ def draw_probability_curves(probabilities: ClassProbabilities, path: FilePath | 
     curves = {printable(name): curve for name, curve in probabilities.select_curves(_MOST).items()}
     if not any(gold.any() for gold, _ in curves.values()):
         raise DataError("no text has a class that the model knows, so there are no curves")
-    add_fonts(list(curves))
-    colours = assign_colours(list(curves))
+    add_fonts(curves)
+    colours = assign_colours(curves)
     with new_picture(path, 9.0, 4.0) as figure:
         figure.set_layout_engine("constrained")
         reliability, precision_recall = figure.subplots(1, 2)

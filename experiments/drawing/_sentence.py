@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 import matplotlib
@@ -26,10 +25,10 @@ from graphattn.experiments.drawing._canvas import (
     INK,
     LABEL_BOX,
     MAX_TOKENS,
-    PALETTE,
     TOKEN_SIZE,
     add_arrow,
     add_fonts,
+    assign_colours,
     check_count,
     font_families,
     new_picture,
@@ -78,11 +77,21 @@ def draw_sentence(
     with new_picture(path) as figure:
         nodes = texts, token_centres(texts, words)
         word_nodes = _join_words(words, nodes)
-        relations = [
-            _make_relation(name, colour, word_nodes if name in word_relations else nodes, edges[name],
-                           weights.get(name), edge_labels.get(name), other_nodes.get(name, ()))
-            for name, colour in zip(edges, cycle(PALETTE), strict=False)
-        ]  # fmt: skip
+        relations = []
+        for name, colour in assign_colours(edges).items():
+            (row, centres), others = word_nodes if name in word_relations else nodes, other_nodes.get(name, ())
+            relations.append(
+                DrawnRelation(
+                    printable(name),
+                    colour,
+                    texts=[*row, *map(printable, others)],
+                    centres=centres,
+                    edges=list(edges[name]),
+                    strengths=_scale_weights(name, weights[name], len(edges[name])) if name in weights else None,
+                    labels=edge_labels.get(name),
+                    in_row=not others,
+                )
+            )
         _SentencePicture(figure).draw(relations, *nodes, words, printable(title, _MAX_TITLE) if title else None)
     return figure
 
@@ -97,20 +106,6 @@ def _join_words(words: Sequence[int], nodes: _TextsAndCentres) -> _TextsAndCentr
         ["".join(texts[token] for token in span) for span in spans.values()],
         [(centres[span[0]] + centres[span[-1]]) / 2 for span in spans.values()],
     )
-
-
-def _make_relation(
-    name: str,
-    colour: str,
-    nodes: _TextsAndCentres,
-    pairs: Sequence[tuple[int, int]],
-    weights: Sequence[float] | None,
-    labels: Sequence[str] | None,
-    others: Sequence[str],
-) -> DrawnRelation:
-    texts, centres = [*nodes[0], *map(printable, others)], nodes[1]
-    strengths = None if weights is None else _scale_weights(name, weights, len(pairs))
-    return DrawnRelation(printable(name), colour, texts, centres, list(pairs), strengths, labels, in_row=not others)
 
 
 def _scale_weights(name: str, weights: Sequence[float], count: int) -> list[float]:

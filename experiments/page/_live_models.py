@@ -21,18 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LiveModel:
-    """A model on the live page.
+    """A model on the live page."""
 
-    Parameters
-    ----------
-    name : heading of its column
-    count_tokens : a text -> its number of tokens
-    explain : a text, or the two of a pair -> ``to_page()`` of its attention result
-    """
-
-    name: str
+    name: str  # heading of its column
     count_tokens: Callable[[str], int]
-    explain: Callable[[Sequence[str]], Mapping[str, Any]]
+    explain: Callable[[Sequence[str]], Mapping[str, Any]]  # a text or a pair -> ``to_page()`` of its attention result
 
 
 def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
@@ -46,13 +39,7 @@ def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
 
 
 def count_texts(estimators: Sequence[Estimator]) -> int:
-    """The number of texts of an input of these models: two for pairs.
-
-    Raises
-    ------
-    ConfigError
-        if the models differ
-    """
+    """The number of texts of an input of these models: two for pairs; models that differ are an error."""
     sizes = {estimator.task.texts_per_input for estimator in estimators}
     if len(sizes) > 1:
         raise ConfigError("one model takes pairs of texts and the other single texts; they cannot share a page")

@@ -28,19 +28,10 @@ def serve(
     port: int = 8000,
     ready: Callable[[str], None] = print,
 ) -> None:
-    """Serve the live page until Ctrl-C.
+    """Serve the live page of one model, or of two side by side, until Ctrl-C.
 
-    Parameters
-    ----------
-    models : one, or two to compare side by side
-    texts : of an input: 2 for pairs
-    host, port : address to listen on; port 0 selects a free one
-    ready : gets the page's URL as soon as the server answers, and Ctrl-C ends it
-
-    Raises
-    ------
-    ConfigError
-        if FastAPI or uvicorn are not installed, or the address is not available
+    An input has so many ``texts``, 2 for pairs. Port 0 selects a free one. ``ready`` gets the page's URL as soon as the
+    server answers, and Ctrl-C ends it.
     """
     app = make_app(models, texts=texts, host=host)
     _reject_every_address(host)

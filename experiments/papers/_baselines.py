@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -87,19 +87,18 @@ def _measure_accuracy(model: Any, examples: Any) -> float:
 
 def _run_crf(corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """CRFsuite with fixed regularisation."""
-    tags = [list(sentence.tags) for sentence in splits["train"]]
-    scheme = "none" if corpus.metric == "accuracy" else detect_scheme(tags)
-    to_iob2: Callable[[Sequence[str]], list[str]] = (
-        list if scheme == "none" else lambda names: convert(names, scheme, "IOB2", repair=True)
-    )
+    has_spans = corpus.metric == "f1"
+    scheme = detect_scheme([list(sentence.tags) for sentence in splits["train"]]) if has_spans else "none"
+
+    def to_iob2(names: Sequence[str], scheme: str) -> list[str]:
+        return convert(names, scheme, "IOB2", repair=True) if has_spans else list(names)
+
     figures = {}
-    with train_crfsuite((word_features(x.words), to_iob2(x.tags)) for x in splits["train"]) as tagger:
+    with train_crfsuite((word_features(x.words), to_iob2(x.tags, scheme)) for x in splits["train"]) as tagger:
         for split in set(splits) - {"train"}:
-            gold = [to_iob2(sentence.tags) for sentence in splits[split]]
-            predicted = [tagger.tag(word_features(sentence.words)) for sentence in splits[split]]
-            if scheme != "none":
-                predicted = [convert(names, "IOB2", "IOB2", repair=True) for names in predicted]
-            metrics = tagging_metrics(gold, predicted, "none" if scheme == "none" else "IOB2")
+            gold = [to_iob2(sentence.tags, scheme) for sentence in splits[split]]
+            predicted = [to_iob2(tagger.tag(word_features(sentence.words)), "IOB2") for sentence in splits[split]]
+            metrics = tagging_metrics(gold, predicted, "IOB2" if has_spans else "none")
             figures[split] = round(metrics[corpus.metric], 2)
     return figures
 

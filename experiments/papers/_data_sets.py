@@ -164,15 +164,11 @@ class ParallelSet(DataSet):
         """The metrics of each source's first sentence, for summaries only."""
         if not self.summary:
             raise ConfigError("lead-1 is a baseline of summaries; this data set has none")
-        return self.round_figures(
-            {
-                split: text_metrics(
-                    [pair.targets for pair in splits[split]], [pair.sentences[0] for pair in splits[split]]
-                )
-                for split in ("dev", "test")
-                if split in splits
-            }
-        )
+        figures = {}
+        for split in self.list_measured_splits(splits):
+            first = [pair.sentences[0] for pair in splits[split]]
+            figures[split] = text_metrics([pair.targets for pair in splits[split]], first)
+        return self.round_figures(figures)
 
     def round_figures(self, figures: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
         """The metric of each split, and all metrics under ``all_dev`` and ``all_test``."""
@@ -279,6 +275,7 @@ def data_folder() -> Path:
 _read_labelled = partial(read_labelled_lines, columns=("label", "text"))
 _read_pairs = partial(read_labelled_lines, columns=("text", "second", "label"))
 _read_snli = partial(read_labelled_lines, columns=("label", "text", "second"))
+_read_imdb = partial(read_labelled_lines, columns=("label", None, None, "text"))
 _PHRASES = "sst5/phrases.train.tsv.xz"
 
 ORIGINS = {
@@ -302,10 +299,6 @@ ORIGINS = {
     "all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2 from the Hugging Face hub",
 }
 """Folder of the data folder -> where its files come from."""
-
-
-def _read_imdb(path: Path) -> Iterator[Example]:
-    return read_labelled_lines(path, columns=("label", None, None, "text"))
 
 
 def _read_sst2_or_phrases(path: Path) -> Iterator[Example]:
@@ -380,8 +373,8 @@ def _make_set(
     **options: Any,
 ) -> DataSet:
     """A corpus in one folder, with its files for training, test and perhaps the dev set; without a test file, folds."""
-    train, test, dev = [*(f"{folder}/{file}" for file in files.split()), None, None][:3]
-    assert train is not None
+    train, *others = (f"{folder}/{file}" for file in files.split())
+    test, dev = [*others, None, None][:2]
     return make(task, train, test, read, dev=dev, **options)
 
 

@@ -50,9 +50,8 @@ def _documents() -> Iterator[Row]:
             yield Row(f"{title} / {name}", data_set, encoder, changes, {"test": figure})
 
 
-def _translation(label: str, parameters: float | None, encoder: str, **options: Any) -> Row:
-    paper = {} if parameters is None else {"parameters": parameters}
-    return Row(label, "multi30k", encoder, {"encoder": options}, paper)
+def _translation(label: str, parameters: float, encoder: str, **options: Any) -> Row:
+    return Row(label, "multi30k", encoder, {"encoder": options}, {"parameters": parameters})
 
 
 def _epochs(title: str, name: str, measure: str, figures: tuple[float, float]) -> Experiment:

@@ -157,11 +157,13 @@ def show_experiment(
         for name, measure in zip(experiment.measures, measures, strict=True):
             cells += [_format(row.paper.get(name), measure.form), _format_runs(results[row.label], measure)]
         lines.append([*cells, _format_runs(results[row.label], _DEV), str(len(results[row.label]))])
-    ends = {row.parts()[-1] for row in rows}
+    form = measures[0].form
     for part, figure in experiment.averages.items():
-        if part not in ends:
-            continue
-        lines.append(_average(part, figure, rows, results, len(lines[0]), measures[0]))
+        values = [measure_runs(results[row.label], measures[0]) for row in rows if row.parts()[-1] == part]
+        if values:  # the average is empty until each row has a result
+            ours = statistics.mean(map(statistics.mean, values)) if all(values) else None
+            cells = [f"Average{SEPARATOR}{part}", _format(figure, form), _format(ours, form)]
+            lines.append(cells + [""] * (len(lines[0]) - len(cells)))
     title = f"{experiment.full_name}: {experiment.title}"
     return "\n\n".join(filter(None, [title, experiment.note, format_markdown(_drop_empty_columns(lines))]))
 
@@ -174,21 +176,6 @@ def _drop_empty_columns(lines: list[list[str]]) -> list[list[str]]:
         if any(line[number] for line in lines[1:]) or not (head == "dev" or head.endswith(", paper"))
     ]
     return [[line[number] for number in filled] for line in lines]
-
-
-def _average(
-    part: str,
-    figure: float | None,
-    rows: Sequence[Row],
-    results: Mapping[str, Sequence[Mapping[str, Any]]],
-    width: int,
-    measure: Measure,
-) -> list[str]:
-    """The line of an average, which is empty until each row has a result."""
-    means = [measure_runs(results[row.label], measure) for row in rows if row.parts()[-1] == part]
-    ours = statistics.mean(map(statistics.mean, means)) if means and all(means) else None
-    cells = [f"Average{SEPARATOR}{part}", _format(figure, measure.form), _format(ours, measure.form)]
-    return cells + [""] * (width - len(cells))
 
 
 def measure_runs(runs: Sequence[Mapping[str, Any]], measure: Measure) -> list[float]:

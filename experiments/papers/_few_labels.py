@@ -15,7 +15,7 @@ import torch
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._data_sets import DataSet
-from graphattn.experiments.papers._settings import SENTENCE_VECTORS, SETFIT, Changes
+from graphattn.experiments.papers._settings import SETFIT, Changes
 from graphattn.models import Estimator
 from graphattn.models.pretrained import SentenceEncoder
 
@@ -23,23 +23,15 @@ STEPS = 200
 """Of SetFit, with 16 pairs each."""
 
 
-def check_sentence_vectors(corpus: DataSet, changes: Changes) -> None:
-    """Reject a corpus without classes of texts, and options."""
-    _check(SENTENCE_VECTORS, corpus, changes)
-
-
-def check_setfit(corpus: DataSet, changes: Changes) -> None:
+def check_few_labels(name: str, corpus: DataSet, changes: Changes) -> None:
     """Reject a corpus without classes of texts, and options; SetFit has to be installed."""
-    _check(SETFIT, corpus, changes)
-    import_optional("setfit", "the comparison needs", "bench")
-
-
-def _check(name: str, corpus: DataSet, changes: Changes) -> None:
     if corpus.task not in ("classify", "pair"):
         raise ConfigError(f"the run {name} is for the tasks classify and pair, not {corpus.task}")
     for group, values in changes.items():
         for option in values:
             raise ConfigError(f"the run {name} has no option {{{option}}}; leave {group}.{option} out")
+    if name == SETFIT:
+        import_optional("setfit", "the comparison needs", "bench")
 
 
 def fit_sentence_vectors(estimator: Estimator, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:

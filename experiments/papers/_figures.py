@@ -73,8 +73,7 @@ def _draw_heads(rows: Sequence[Row], path: FilePath | None) -> Figure:
                 counts = [of_model[scale] for of_model in heads]
                 axes.bar(names, counts, 0.7, below, label=scale, color=colour, edgecolor="white")
                 below = list(map(add, below, counts))
-            axes.set_title(f"heads of layer {number}", size=10, color=INK, loc="left")
-            style_axes(axes, "alpha")
+            style_axes(axes, "alpha", title=f"heads of layer {number}")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=7, frameon=False)
     return figure
 
@@ -101,9 +100,8 @@ def _draw_bars(experiment: Experiment, results: Results, path: FilePath | None) 
             places = [place + (number - (len(bars) - 1) / 2) * width for place in range(len(groups) + 1)]
             axes.bar(places, [*heights, statistics.mean(heights)], width, label=name, color=PALETTE[number])
         axes.set_xticks(range(len(groups) + 1), [*groups, "average"], rotation=45, ha="right")
-        axes.set_title(measure.heading, size=10, color=INK, loc="left")
         axes.legend(fontsize=7, frameon=False)
-        style_axes(axes, experiment.curves or "")
+        style_axes(axes, experiment.curves or "", title=measure.heading)
     return figure
 
 
@@ -155,6 +153,5 @@ def draw_differences(
             axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", ms=4, lw=1.2, color="#0072B2")
             axes.axvline(0, color=INK, lw=0.8)
             axes.set_yticks(range(len(names)), names)
-            axes.set_title(f"{ours} minus {other}", size=10, color=INK, loc="left")
-            style_axes(axes, "points on the test set")
+            style_axes(axes, "points on the test set", title=f"{ours} minus {other}")
     return figure

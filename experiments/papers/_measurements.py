@@ -31,8 +31,8 @@ from graphattn.options import Options, option
 
 MIRRORED = "mirrored-summation"
 LAYER_COSTS = "layer-costs"
-LAYERS = ("ours", "multihead", "dense", "bilstm", "cnn")
-"""Contenders of the benchmark that are in the figure."""
+LAYERS = {"ours": "MTSA", "multihead": "Multi-head", "dense": "DiSA", "bilstm": "Bi-LSTM", "cnn": "Multi-CNN"}
+"""Contenders of the benchmark that are in the figure, with their titles."""
 _TEST_SEED = 1_000_003
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from graphattn.experiments.papers._experiment import Experiment, Row
-from graphattn.experiments.papers._measurements import LAYER_COSTS
+from graphattn.experiments.papers._measurements import LAYER_COSTS, LAYERS
 from graphattn.experiments.papers._umst import NOTE, make_row
 
 _WITHOUT_CLS: dict[str, dict[str, Any]] = {"inputs": {"cls": False}}
 _PAIR: dict[str, dict[str, Any]] = {"head": {"pair_features": "product"}, **_WITHOUT_CLS}
 _MULTI_HEAD: dict[str, Any] = {"hidden": 600, "heads": 8, "layers": 1}
 _BILSTM: dict[str, Any] = {"hidden": 600, "layers": 1}
-_LAYERS = {"ours": "MTSA", "multihead": "Multi-head", "dense": "DiSA", "bilstm": "Bi-LSTM", "cnn": "Multi-CNN"}
 _COSTS = ("parameters_besides_words", "seconds_per_epoch", "inference_seconds", "test")
 
 
@@ -47,7 +46,7 @@ EXPERIMENTS = (
         "memory and time of a layer against the length of sentences (forward and backward, batches of 64)",
         tuple(
             Row(f"{title} / {length}", LAYER_COSTS, layer, {"task": {"length": length}})
-            for layer, title in _LAYERS.items()
+            for layer, title in LAYERS.items()
             for length in (16, 32, 64, 128, 256, 384)
         ),
         ("milliseconds", "mebibytes"),

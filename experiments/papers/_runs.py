@@ -33,12 +33,7 @@ from graphattn.experiments.papers._data_sets import (
     find_data_set,
     require_files,
 )
-from graphattn.experiments.papers._few_labels import (
-    check_sentence_vectors,
-    check_setfit,
-    fit_sentence_vectors,
-    fit_setfit,
-)
+from graphattn.experiments.papers._few_labels import check_few_labels, fit_sentence_vectors, fit_setfit
 from graphattn.experiments.papers._measurements import MEASUREMENTS
 from graphattn.experiments.papers._observations import OBSERVATIONS, EpochFigures
 from graphattn.experiments.papers._rows import append_row, read_rows
@@ -165,8 +160,8 @@ class _Peer:
 
 _PEERS = {
     TRANSFORMERS: _Peer(fine_tune, check_fine_tuning),
-    SENTENCE_VECTORS: _Peer(fit_sentence_vectors, check_sentence_vectors),
-    SETFIT: _Peer(fit_setfit, check_setfit),
+    SENTENCE_VECTORS: _Peer(fit_sentence_vectors, partial(check_few_labels, SENTENCE_VECTORS)),
+    SETFIT: _Peer(fit_setfit, partial(check_few_labels, SETFIT)),
 }
 
 

@@ -104,8 +104,7 @@ class FineTunedModel(nn.Module):
         self.classify = nn.Sequential(nn.Dropout(dropout), nn.Linear(encoder.config.hidden_size, classes))
 
     @override
-    def forward(self, texts: Sequence[Encoded]) -> Tensor:
-        """(texts or words, classes) scores."""
+    def forward(self, texts: Sequence[Encoded]) -> Tensor:  # (texts or words, classes)
         ids = pad_sequence([torch.tensor(text.ids) for text in texts], batch_first=True)
         mask = prefix_mask(torch.tensor([len(text.ids) for text in texts])).long()
         states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks._corpora import measure_corpora
+from graphattn.experiments.benchmarks._corpora import measure
 from graphattn.experiments.benchmarks._processes import BuildResult
 
 
@@ -23,7 +23,7 @@ def test_the_size_of_a_store_beside_xz(graphattn, tmp_path, monkeypatch):
     rows = "".join(f"pos\t9\t1\t{' '.join(f'w{words.randrange(99)}' for _ in range(40))}\n" for _ in range(300))
     for name in ("train", "test"):
         (tmp_path / "imdb" / f"{name}.tsv.xz").write_bytes(lzma.compress(rows.encode()))
-    text = measure_corpora(1).to_markdown()
+    text = measure(1).to_markdown()
     assert "| IMDB | build | " in text
     assert "600 texts, 24,000 tokens; " in text
     assert "times 0.0 MB of xz |" in text
@@ -31,11 +31,11 @@ def test_the_size_of_a_store_beside_xz(graphattn, tmp_path, monkeypatch):
 
 
 def test_without_corpora_nothing_is_measured(tmp_path, monkeypatch):
-    text = measure_corpora(1, data=tmp_path).to_markdown()
+    text = measure(1, data=tmp_path).to_markdown()
     assert "- IMDB: there is no imdb/train.tsv.xz in the data folder\n" in text
     monkeypatch.delenv("GRAPHATTN_DATA", raising=False)
     with pytest.raises(ConfigError):
-        measure_corpora(1)
+        measure(1)
 
 
 @pytest.mark.slow
@@ -43,7 +43,7 @@ def test_parses_are_measured_and_scored(corpora, tmp_path):
     pytest.importorskip("stanza", reason="the extra graphattn[stanza] is not installed")
     for name in ("ud_english_ewt", "stanza_en_ewt_small"):
         (tmp_path / name).symlink_to(corpora / name)
-    report = measure_corpora(1, data=tmp_path, parsed=30)
+    report = measure(1, data=tmp_path, parsed=30)
     steps = ["no cache", "empty cache", "full cache", "attachment", "Stanza alone"]
     assert [row["step"] for row in report.rows] == steps
     assert report.rows[0]["result"].startswith("30 sentences, ")

@@ -54,10 +54,8 @@ def estimator(small, tmp_path_factory):
 
 
 def test_the_file_is_that_of_the_command(estimator, tmp_path):
-    source = tmp_path / "texts.txt"
-    source.write_text("word1 word2\nword3\n")
-    predict.predict_file(estimator, source, tmp_path / "out.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    predict.make_predict_job(estimator, ["word1 word2", "word3"], tmp_path).time()
+    rows = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert [row["text"] for row in rows] == ["word1 word2", "word3"]
     assert [row["label"] for row in rows] == estimator.predict(["word1 word2", "word3"]).tolist()
 

@@ -11,7 +11,7 @@ from graphattn.experiments.benchmarks._workloads import uniform
 def list_lengths(name, *, backward):
     """The lengths of the texts in three runs of a contender."""
     (contender,) = (each for each in shapes.CONTENDERS if each.name == name)
-    job = contender.make_job(shapes.ShapeProblem(uniform(2, 5)), backward=backward)
+    job = contender.make_job(shapes.Problem(uniform(2, 5)), backward=backward)
     lengths = []
     for _ in range(3):
         rows, mask = job.prepare()

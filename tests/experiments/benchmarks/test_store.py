@@ -9,7 +9,7 @@ from graphattn.builders._files import lines_within
 from graphattn.builders.readers import read_conllu
 from graphattn.exceptions import BuildError
 from graphattn.experiments.benchmarks import _processes as processes
-from graphattn.experiments.benchmarks._store import measure_store, write_conllu
+from graphattn.experiments.benchmarks._store import measure, write_conllu
 
 
 def test_the_corpus_has_parsed_sentences():
@@ -29,7 +29,7 @@ def test_steps_and_ratios(tmp_path, monkeypatch):
     (tmp_path / "graphattn" / "__init__.py").write_text("raise ImportError('the folder of a clone')")
     (tmp_path / "stores").mkdir()
     monkeypatch.chdir(tmp_path)
-    table = measure_store(300, 1, folder=Path("stores")).to_markdown()
+    table = measure(300, 1, folder=Path("stores")).to_markdown()
     for text in ("| build | ", " sentences a second, 1 processes |", " MiB in the parent, ", "| read | ",
                  "| inference | ", "3 batches, from the first 3 |", "| read / inference |  | "):  # fmt: skip
         assert text in table
@@ -45,6 +45,6 @@ def test_errors_of_the_building_process_are_reported(tmp_path, monkeypatch):
     ):
         monkeypatch.setattr(processes, "COMMAND", command)
         with pytest.raises(BuildError) as caught:
-            measure_store(20, 1, folder=tmp_path)
+            measure(20, 1, folder=tmp_path)
         assert str(caught.value) == f"the process that built the store {message}"
     assert list(tmp_path.iterdir()) == []

@@ -151,9 +151,9 @@ def test_an_invalid_cache_folder(tmp_path, monkeypatch):
 def test_gpus_of_an_actor_follow_from_the_parsers_device():
     devices = [StoreParsing(parser_device="cuda"), replace(STANZA, parser_device=None), STANZA]
     assert [options.device for options in devices] == ["cpu", None, "cuda"]
-    assert [choose_gpus("ray", options.device, flag="--parser-device") for options in devices] == [0.0, None, 1.0]
+    assert [choose_gpus(options.device, "--parser-device") for options in devices] == [0.0, None, 1.0]
     with pytest.raises(ConfigError) as caught:
-        choose_gpus("ray", "cuda:1", flag="--parser-device")
+        choose_gpus("cuda:1", "--parser-device")
     assert str(caught.value) == (
         "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
     )

@@ -55,9 +55,9 @@ def test_the_device_of_predictions_is_resolved_once_and_decides_the_results(clas
 
 
 def test_gpus_of_an_actor():
-    assert [choose_gpus("ray", device) for device in ("auto", "cpu", "cuda")] == [None, 0.0, 1.0]
+    assert [choose_gpus(device, "--device") for device in ("auto", "cpu", "cuda")] == [None, 0.0, 1.0]
     with pytest.raises(ConfigError) as caught:
-        choose_gpus("ray", "cuda:1")
+        choose_gpus("cuda:1", "--device")
     assert str(caught.value) == (
         "--device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
     )

@@ -1,7 +1,7 @@
-"""Core hours of tables."""
+"""The command reproduce: core hours of tables."""
 
 from graphattn.experiments.papers._experiment import Experiment, Row
-from graphattn.experiments.papers._hours import hours_table
+from graphattn.experiments.papers._reproduction import hours_table
 
 CHANGES = {"encoder": {"layers": 2}}
 
