@@ -144,8 +144,8 @@ def hint_at_joined_names(labels: Sequence[Hashable], classes: Collection[Hashabl
             count, shown = sum(label in joined for label in labels), verbatim(repr(min(joined)))
             return Hint(
                 f"{count:,} of {len(labels):,} labels, such as {shown}, join other labels, each a class of its own; "
-                f"for several labels of a text, separate them: in files with {{label_separator={shlex.quote(separator)}}}, "
-                "in Python as tuples with multilabel=True",
+                "for several labels of a text, separate them: in files with "
+                f"{{label_separator={shlex.quote(separator)}}}, in Python as tuples with multilabel=True",
                 options=("label_separator",),
             )
     return None
