@@ -43,7 +43,7 @@ CHECKSUM = "checksum"
 class ModelFiles:
     """The contents of a model directory.
 
-    ``labels`` are in the order of their ids, ``notes`` other text files, which are not read with a model, and
+    ``labels`` are in the order of their ids, ``notes`` other text files, kept when a model is saved again, and
     ``source_tokenizer`` is a translator's second one. ``card`` has no checksum, so that it can be edited. ``digest`` is
     that of :func:`read_digest` for a model that was read.
     """
@@ -150,6 +150,11 @@ def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
         json.loads((path / LABELS).read_text(encoding="utf-8")),
         (path / TOKENIZER).read_text(encoding="utf-8"),
         {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()},
+        {
+            name: (path / name).read_text(encoding="utf-8", errors="replace")
+            for name in config["sha256"].keys() - _READ
+            if (path / name).is_file()
+        },
         source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
         digest=json_checksum(config),
         card=(path / CARD).read_text(encoding="utf-8", errors="replace") if (path / CARD).is_file() else "",
@@ -168,7 +173,7 @@ def _check_files(path: Path, config: Mapping[str, Any], names: Iterable[str]) ->
 
 
 def check_notes(path: Path) -> None:
-    """Compare the notes of a model, which :func:`read_model` does not read, with their checksums."""
+    """Compare the notes of a model, which :func:`read_model` does not check, with their checksums."""
     path = _resolve_interrupted_save(path)
     if is_run(path):  # its checkpoint has no notes
         return

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from graphattn.builders._files import FilePath, describe_directory, open_text, split_suffix
-from graphattn.builders._sentence import Example
+from graphattn.builders._sentence import Example, TableRow
 from graphattn.builders.readers._formats import FORMATS
 from graphattn.builders.readers._rows import Skip, map_with_errors
 from graphattn.exceptions import DataError, Hint, warn_caller
@@ -17,7 +17,12 @@ _UNLABELLED = {"unsup", "unlabeled", "unlabelled"}
 
 
 def read_folder(
-    path: FilePath, *, require_label: bool = True, encoding: str | None = None, skip: Skip | None = None
+    path: FilePath,
+    *,
+    require_label: bool = True,
+    encoding: str | None = None,
+    skip: Skip | None = None,
+    keep_row: Callable[[TableRow], None] | None = None,
 ) -> Iterator[Example]:
     """Read the texts of a folder, in the order of the names of classes and files.
 
@@ -47,6 +52,8 @@ def read_folder(
     def read(file: Path) -> Example:
         with open_text(file, encoding) as lines:
             text = "".join(lines).removesuffix("\n")
+        if keep_row is not None:
+            keep_row(TableRow(("file", "text"), (file.relative_to(folder).as_posix(), text)))
         return Example(text, label=file.parent.name if classes else None)
 
     return map_with_errors(iter(files), read, skip)

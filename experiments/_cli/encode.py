@@ -106,15 +106,18 @@ def encode(
     )
     estimator = settings.load_to_read(engine)
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
+    defaults = estimator.get_reading_defaults()
     numbered = read_numbered_texts(
         texts,
         estimator.task.corpus_kind,
         CorpusOptions(**flag_values),
         split=estimator.inputs_.split,
+        **defaults,
         label_column=label_column,
         keep_rows=out.suffix == ".parquet",
     )
-    written = {"text", "vector", "label", flag_values.get("text_column"), label_column}
+    text_column = flag_values.get("text_column") or defaults.get("training", {}).get("text")
+    written = {"text", "vector", "label", text_column, label_column}
     options = {"width": width, "written": sorted(filter(None, written))}
     job = ModelJob(settings, encode_chunk, options)
     chunks = iter_chunks(numbered, chunk or choose_chunk(settings))

@@ -115,8 +115,11 @@ def read_numbered_texts(
             source, training, task, format, chosen, labels=labels, sample_lines=sample_lines
         )
         for name in _WITHOUT_LABELS.get(format, {}):
-            if not str(chosen.get(name)).endswith("+"):  # with roles, a sentence is repeated for each predicate
+            # with roles, a sentence is repeated for each predicate
+            if not str(chosen.get(name)).endswith("+") and not (name == "label" and label_column):
                 chosen.pop(name, None)
+        if label_column and label_column != training.get("label"):
+            chosen.pop("label_separator", None)
     detected = detect(source, task, "optional", format=format, sample_lines=sample_lines, **chosen)
     if detected.columns is not None:
         chosen["columns"] = detected.columns

@@ -139,6 +139,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     corpus_: Mapping[str, Any] = {}
     num_examples_: Mapping[str, int] = {}
     card_: str = ""
+    _notes: Mapping[str, str] = {}
+    """Further text files of a loaded model, such as ``train.yaml``, which :meth:`save` writes again."""
     _dev_results: tuple[Sequence[Any], list[Any]] | None = None
     """Labels and decisions for the dev set."""
 
@@ -219,6 +221,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         if self.inputs_.cls is None:
             self.inputs_.cls = self.encoder_.begins_with_cls
         self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
+        self._notes = {}
         self._fitted_task = self._make_task()
         self.task_.complete_options(self.encoder_, options)
         self.text_inputs_ = self.task_.make_inputs(options)
@@ -662,7 +665,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             when ``path`` is not a model directory, or cannot be written
         """
         self._check_fitted()
-        files = self.to_files(notes or {})
+        files = self.to_files({**self._notes, **(notes or {})})
         files.card = self.make_card(results, corpora)
         return write_model(Path(path), files)
 
@@ -763,7 +766,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         if task.linear_branch is not None and "linear_branch.keys" in weights:
             of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}
             estimator.model_.linear_branch = task.linear_branch.like(of_branch)
-        estimator.mixture_, estimator.card_ = config["mixture"], files.card
+        estimator.mixture_, estimator.card_, estimator._notes = config["mixture"], files.card, files.notes
         estimator.model_.load_state_dict(weights)
         estimator.model_.eval()
         return estimator

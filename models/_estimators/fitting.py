@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -288,8 +289,11 @@ class Fit:
         examples, pretrained = replace(self.examples, labels=labels), self.options["pretrained"]
         scores = np.empty((len(labels), len(self.task.class_names)))
         tuning = {"pretrained__frozen": pretrained.frozen, "pretrained__contrastive": pretrained.contrastive}
-        for rest, held in split_folds(len(labels), self.task.stratify(labels)):
+        folds = split_folds(len(labels), self.task.stratify(labels))
+        for number, (rest, held) in enumerate(folds, 1):
+            start = time.monotonic()
             scores[held] = score_fold(self.estimator, examples, rest, held, **tuning)
+            self.log(f"thresholds: model {number}/{len(folds)}, {time.monotonic() - start:.1f} s")
         return ScoredTexts.of(scores, self.task.make_targets(labels, "training set"), examples.weights)
 
     def _review(self) -> tuple[Sequence[Any], list[Any]] | None:

@@ -138,7 +138,10 @@ def _source(item: Any, index: int) -> Source:
         return item
     if isinstance(item, (list, tuple, np.ndarray)):
         return list(item)
-    raise DataError(  # None or NaN in a column of a table
+    if item is None or type(item).__name__ == "NAType" or (isinstance(item, float) and item != item):
+        hint = "Leave it out, or give an empty text."
+        raise DataError(f"input {index} is {item}, a missing value", hint=hint)
+    raise DataError(
         f"input {index} is a {type(item).__name__}", hint="Give a text, a list of words, a Sentence or an Example."
     )
 

@@ -153,7 +153,10 @@ def read_architecture(folder: Path) -> Architecture:
     """The architecture in the directory's ``config.json``, with its other settings."""
     config = read_json(folder, CONFIG)
     if {"format_version", "task"} <= config.keys():
-        raise ModelDirectoryError(f"{folder} is a model of GraphAttn. Continue its training with --init-from")
+        raise ModelDirectoryError(
+            f"{folder} is a model of GraphAttn, not of Hugging Face. Read it with `graphattn.load`, or continue its "
+            "training with --init-from"
+        )
     try:
         architecture = Architecture.of(config)
     except ModelDirectoryError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -21,6 +22,8 @@ DOTLESS_SHARE = 0.05
 """From this share of words with a dotless i, texts are probably Turkish or Azerbaijani."""
 FEW_EXAMPLES = 10_000
 """From fewer examples, word vectors are learnt badly."""
+_SEPARATORS = ";,|"
+"""Characters that often separate several labels in a field."""
 MIN_DEV = 20
 """Hints about predictions need this many items of the dev set."""
 
@@ -123,6 +126,38 @@ def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hi
         f"{count:,} of {len(labels):,} labels are lists, such as {shown}, each a class of its own; "
         "{multilabel=True} reads their items as labels",
         options=("multilabel",),
+    )
+
+
+def hint_at_joined_names(labels: Sequence[Hashable], classes: Collection[Hashable]) -> Hint | None:
+    """A hint for classes that are names of other classes with a separator between them."""
+    for separator in _SEPARATORS:
+        joined = {
+            name
+            for name in classes
+            if isinstance(name, str) and separator in name and {*map(str.strip, name.split(separator))} <= {*classes}
+        }
+        if joined:
+            count, shown = sum(label in joined for label in labels), verbatim(repr(min(joined)))
+            return Hint(
+                f"{count:,} of {len(labels):,} labels, such as {shown}, join other labels, each a class of its own; "
+                "for several labels of a text, separate them: in files with "
+                f"{{label_separator={shlex.quote(separator)}}}, in Python as tuples with multilabel=True",
+                options=("label_separator",),
+            )
+    return None
+
+
+def hint_at_forgotten_classes(names: Iterable[Hashable], known: Collection[Hashable]) -> Hint | None:
+    """A hint for classes of the model to continue from that do not occur in the training set."""
+    present = set(map(plain_label, names))
+    missing = [name for name in known if name not in present]
+    if not missing:
+        return None
+    shown = verbatim(", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else ""))
+    return Hint(
+        f"{len(missing)} of the {len(known)} classes that the model knows have no example in the training set "
+        f"({shown}); it will forget them: add examples of theirs, such as the previous training set"
     )
 
 

@@ -108,6 +108,16 @@ def test_a_loaded_model_keeps_its_card(fitted, tmp_path):
     assert "## Results on the dev set\n" in load(tmp_path / "model").make_card(), "a model without a card gets one"
 
 
+def test_a_loaded_model_keeps_its_other_files(fitted, tmp_path):
+    """Such as after ``set_thresholds``."""
+    fitted.save(tmp_path / "model", notes={"train.yaml": "epochs: 1", "metrics.json": "{}"})
+    load(tmp_path / "model").save(tmp_path / "model", notes={"metrics.json": "[]"})
+    texts = [(tmp_path / "model" / name).read_text() for name in ("train.yaml", "metrics.json")]
+    assert texts == ["epochs: 1", "[]"]
+    load(tmp_path / "model").fit(TEXTS, LABELS).save(tmp_path / "model")
+    assert not (tmp_path / "model" / "train.yaml").exists()
+
+
 def test_the_example_of_a_card_runs(fitted, tmp_path, monkeypatch, capsys):
     folder = fitted.save(tmp_path / "model")
     (script,) = re.findall(r"```python\n(.*?)```", set_name((folder / "README.md").read_text(), str(folder)), re.DOTALL)

@@ -80,6 +80,7 @@ def test_notes_are_saved_with_the_model(tmp_path):
     noted.notes = {"metrics.json": "{}"}
     folder = write_model(tmp_path / "model", noted)
     assert (folder / "metrics.json").read_text() == "{}"
+    assert read_model(folder).notes == {"metrics.json": "{}"}
     (folder / "metrics.json").unlink()
     read_model(folder)
 

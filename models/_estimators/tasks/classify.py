@@ -44,6 +44,8 @@ from graphattn.models._saving import ModelFiles
 from graphattn.models.heads import ClassificationHead, Head, PairHead
 from graphattn.models.training._decisions import FOLDS, ScoredTexts, calibrate, is_small, tune_thresholds
 from graphattn.models.training._hints import (
+    hint_at_forgotten_classes,
+    hint_at_joined_names,
     hint_at_lists,
     hint_at_marks,
     hint_at_quantities,
@@ -185,6 +187,9 @@ class Classification(LabelTask):
         hints = [hint_at_quantities(self.labels.classes) or hint_at_swapped_columns(labels), hint_at_marks(labels)]
         if not self.multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels.classes))
+            hints.append(hint_at_joined_names(examples.labels, self.labels.classes))
+        if previous is not None:
+            hints.append(hint_at_forgotten_classes(labels, previous.labels.classes))
         for hint in filter(None, hints):
             warn_caller(hint)
 

@@ -38,7 +38,7 @@ from graphattn.models._prediction import Predictions, segment_probability
 from graphattn.models._reports import Outcomes
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads._word_features import WordFeatureBranch
-from graphattn.models.training._hints import hint_at_marks
+from graphattn.models.training._hints import hint_at_forgotten_classes, hint_at_marks
 from graphattn.models.training._metrics import tagging_metrics
 from graphattn.options import ParsingOptions
 
@@ -150,8 +150,12 @@ class Tagging(LabelTask):
         if previous is not None:
             self.scheme = previous.scheme  # the labels were converted to it
         super().fit(examples, options, previous)
-        hint = hint_at_marks(chain.from_iterable(examples.labels), tags=True) if self.scheme == "none" else None
-        if hint is not None:
+        names, known = list(self.list_names(examples.labels)), [] if previous is None else previous.labels.classes
+        hints = [hint_at_marks(names, tags=True) if self.scheme == "none" else None]
+        if self.scheme != "none":
+            names, known = _list_types(names), _list_types(known)
+        hints.append(hint_at_forgotten_classes(names, known))
+        for hint in filter(None, hints):
             warn_caller(hint)
 
     @override
@@ -537,6 +541,11 @@ def _complete_entity_tags(tags: Counter[str], scheme: str) -> Counter[str]:
         return tags
     types = dict.fromkeys(tag[1:] for tag in tags if tag != "O")
     return tags + Counter(f"{prefix}{name}" for name in types for prefix in "BIES")
+
+
+def _list_types(tags: Iterable[str]) -> list[str]:
+    """The types of entities in tags, each once."""
+    return list(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
 
 
 def _find_invalid_tag(tags: Sequence[str], scheme: str, *, repair: bool = False) -> DataError | None:

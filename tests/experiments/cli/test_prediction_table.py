@@ -222,6 +222,34 @@ def test_vectors_keep_ids(graphattn, tmp_path):
     assert (table["text"], table["id"]) == (["a", "b", "c", "d"], [1, 1, 2, 2])
 
 
+def test_vectors_of_the_columns_that_the_model_was_trained_on(graphattn, tmp_path, tiny):
+    train = [{"id": n, "body": f"text {n}", "topic": ("a;b", "b")[n % 2], "rank": "x;y"} for n in range(12)]
+    write(tmp_path / "train.csv", train)
+    flags = ["--text-column", "body", "--label-column", "topic", "--label-separator", ";"]
+    graphattn("train", "classify", tmp_path / "train.csv", "--out", tmp_path / "model", *flags, *tiny)
+    for flags, label in (([], None), (["--label-column", "topic"], ["a", "b"]), (["--label-column", "rank"], "x;y")):
+        graphattn("encode", tmp_path / "model", tmp_path / "train.csv", "--out", tmp_path / "v.parquet", *flags)
+        row = pa.parquet.read_table(tmp_path / "v.parquet").to_pylist()[0]
+        assert (row["text"], row["id"], row.get("label"), "body" in row) == ("text 0", "0", label, False)
+
+
+@pytest.mark.parametrize("inner", ["", "letters/"])
+def test_texts_of_a_folder_have_the_names_of_their_files(graphattn, tmp_path, inner):
+    folder = tmp_path / "notes" / inner
+    folder.mkdir(parents=True)
+    for number, text in enumerate(["Ada wrote.", "Alan went\nto Rome."]):
+        (folder / f"{number}.txt").write_text(text)
+    for name, flags in (("out.csv", []), ("out.jsonl", ["--output", "spans"])):
+        model = MODELS / ("classify" if name == "out.csv" else "tag")
+        answer = graphattn("predict", model, tmp_path / "notes", "--out", tmp_path / name, *flags)
+        assert answer.code == 0
+    table = pd.read_csv(tmp_path / "out.csv")
+    assert table.columns.tolist() == ["file", "text", "label", "confidence"]
+    assert table["file"].tolist() == [f"{inner}0.txt", f"{inner}1.txt"]
+    second = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[1])
+    assert (second["file"], second["text"], "spans" in second) == (f"{inner}1.txt", "Alan went\nto Rome.", True)
+
+
 def test_files_of_another_encoding(graphattn, tmp_path, tiny):
     rows = [("café", "pos"), ("thé", "neg")] * 8
     (tmp_path / "train.csv").write_bytes(("text,label\n" + "".join(f"{a},{b}\n" for a, b in rows)).encode("cp1252"))

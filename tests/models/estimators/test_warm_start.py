@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.models import load
 
 STILL = {"epochs": 1, "learning_rate": 1e-30, "dev_fraction": 0.0, "weight_decay": 0.0}
@@ -67,6 +67,20 @@ def test_new_labels(kind, corpus, fitted, tmp_path):
         places = [after.classes_.tolist().index(name) for name in before.classes_.tolist()]
         transitions = after.model_.head.crf.transitions[places][:, places]
         assert torch.equal(transitions, before.model_.head.crf.transitions)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "multilabel", "crf"])
+def test_a_hint_names_classes_without_examples(kind, corpus, fitted, tmp_path):
+    X, y = corpus(kind)
+    kept = {"classifier": "good", "multilabel": ("dull",)}
+    y = [kept.get(kind, ["O"] * len(label)) for label in y]
+    names = {
+        "classifier": "1 of the 2 .*'bad'",
+        "multilabel": "2 of the 3 .*'great', 'slow'",
+        "crf": "2 of the 2 .*'LOC', 'ORG'",
+    }
+    with pytest.warns(Hint, match=names[kind]):
+        continued(fitted(kind), tmp_path).fit(X, y)
 
 
 def vectors_of(estimator):

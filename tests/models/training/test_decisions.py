@@ -157,6 +157,9 @@ def test_a_small_dev_set_is_replaced_by_cross_validation(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(" ")[0] for line in lines].count("epoch") == 1, "folds print no lines"
     assert "thresholds: 5 models for cross-validation, since the dev set is small" in lines
+    assert [line.partition(",")[0] for line in lines if line.startswith("thresholds: model")] == [
+        f"thresholds: model {number}/5" for number in range(1, 6)
+    ]
     assert lines[-1].startswith("thresholds ")
 
 

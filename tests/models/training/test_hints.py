@@ -11,8 +11,10 @@ from graphattn.models import SearchOptions
 from graphattn.models.training._hints import (
     hint_at_dotless_i,
     hint_at_empty_texts,
+    hint_at_forgotten_classes,
     hint_at_half_pairs,
     hint_at_invisible_ends,
+    hint_at_joined_names,
     hint_at_lists,
     hint_at_loss,
     hint_at_marks,
@@ -228,3 +230,31 @@ def test_marks_of_no_label_are_told(kind, labels, message, tiny):
         tiny(kind, training={"epochs": 1}).fit(texts, labels)
     assert ("drop_label",) in [warning.message.options for warning in caught]
     assert hint_at_marks(["x", "y"]) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "separator"),
+    [
+        (["bug", "login", "bug;login"], "';'"),
+        (["bug", "login", "login | bug"], "'|'"),
+        (["bug", "login", "bug;other"], None),
+        (["either/or", "either", "or"], None),
+        ([1, 2, 12], None),
+    ],
+)
+def test_names_of_several_labels(labels, separator):
+    hint = hint_at_joined_names(labels * 3, set(labels))
+    assert (hint is not None) is (separator is not None)
+    if hint is not None:
+        assert str(hint).startswith(f"3 of 9 labels, such as {labels[2]!r}")
+        assert f"--label-separator={separator}" in hint.render("--{}".format).replace(
+            "label_separator", "label-separator"
+        )
+
+
+def test_classes_to_be_forgotten():
+    assert hint_at_forgotten_classes(["a", "b", np.str_("c")], ["a", "c"]) is None
+    hint = hint_at_forgotten_classes(["a", "d"], ["a", "b", "c"])
+    assert str(hint).startswith(
+        "2 of the 3 classes that the model knows have no example in the training set ('b', 'c')"
+    )
