@@ -17,11 +17,12 @@ from graphattn.builders.readers._column_layout import (
     are_brackets,
     find_layout,
     is_blank,
+    names_columns,
     read_brackets,
     split_columns,
 )
 from graphattn.builders.readers._fields import parse_feature_columns
-from graphattn.builders.readers._rows import Skip, parse_lines, read_groups, split_at_blanks
+from graphattn.builders.readers._rows import Skip, inner_header_error, parse_lines, read_groups, split_at_blanks
 from graphattn.builders.readers._samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
@@ -161,6 +162,7 @@ class _ColumnReader:
         self._roles = roles  # the first column of semantic roles, if there are any
         self._has_brackets = layout.has_brackets(tag_column, roles)
         self._header_follows = layout.header is not None
+        self._may_have_header = header is not False
         self._is_inside = False  # whether the line before was a word
         self._width = 0  # the number of columns of the lines before
 
@@ -179,8 +181,17 @@ class _ColumnReader:
             self._header_follows = False
             return None
         self._check(fields)
+        if self._may_have_header and self._is_header(fields):
+            raise inner_header_error()
         self._is_inside = True
         return None if self._layout.counts and NOT_A_WORD.fullmatch(fields[0]) else fields
+
+    def _is_header(self, fields: list[str]) -> bool:
+        """Whether a row is the header once more, or has its usual names."""
+        tag = self._columns.get("tag")
+        return fields == self._layout.header or (
+            tag is not None and names_columns(fields[self._columns["token"]], fields[tag])
+        )
 
     def _begins_document(self, content: str, fields: list[str]) -> bool:
         """Whether the word is ``-DOCSTART-``, whose line may have blanks in a file with tabs."""

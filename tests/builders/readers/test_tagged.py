@@ -227,6 +227,26 @@ def test_comments_headers_and_counts(corpus, recwarn, lines, options, hints, wor
     assert [str(warning.message) for warning in recwarn] == [f"{path}: {hint}" for hint in hints]
 
 
+@pytest.mark.filterwarnings("ignore:.*as a header", "ignore:.*counts the words")
+@pytest.mark.parametrize(
+    ("lines", "options", "line"),
+    [
+        (["WORD POS", *PAIRS, "", "WORD POS", *PAIRS], {}, 8),
+        (["Wort Klasse", "Ada B-PER", "singt O", "", "Wort Klasse", "Ada B-PER"], {}, 5),
+        (["nr wort klasse", "1 Ada NE", "2 . $.", "", "nr wort klasse", "1 Bob NE"], {}, 5),
+        ([*PAIRS, "", "word pos", *PAIRS], {}, 7),
+        ([*PAIRS, "", "#FORM UPOS", *PAIRS], {}, 7),
+        ([*PAIRS, "", "word pos", *PAIRS], {"header": False}, None),
+    ],
+)
+def test_the_header_of_a_joined_file_is_no_word(corpus, broken, lines, options, line):
+    path = corpus("a.conll", *lines)
+    if line is None:
+        assert list(read_conll(path, **options))
+    else:
+        broken(read_conll(path, **options), path, line)
+
+
 ROWS = [f"doc {number} w{number} X" for number in range(10)]
 
 
