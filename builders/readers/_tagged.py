@@ -24,7 +24,10 @@ from graphattn.builders.readers._column_layout import (
 from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.readers._rows import Skip, inner_header_error, parse_lines, read_groups, split_at_blanks
 from graphattn.builders.readers._samples import SAMPLE_LINES
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim, warn_caller
+
+_MANY_WORDS = 500
+"""Longer sentences are probably several."""
 
 
 def read_conll(
@@ -164,6 +167,7 @@ class _ColumnReader:
         self._header_follows = layout.header is not None
         self._may_have_header = header is not False
         self._is_inside = False  # whether the line before was a word
+        self._has_warned = False  # of a long sentence
         self._width = 0  # the number of columns of the lines before
 
     def parse(self, content: str) -> list[str] | None:
@@ -246,6 +250,10 @@ class _ColumnReader:
     def make_sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence of numbered rows, or with roles one for each predicate."""
         lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
+        if len(rows) > _MANY_WORDS and not self._has_warned:
+            self._has_warned = True
+            problem = f"{self._lines.path}, line {lines[0]}: the sentence that begins here has {len(rows):,} words"
+            warn_caller(GraphAttnWarning(f"{problem}; a blank line must end each sentence"))
         by_role = {role: tuple(row[column] for row in rows) for role, column in self._columns.items()}
         marks = [int(mark not in NO_PREDICATE) for mark in by_role.get("predicate", ())]
         origin = self._lines.path, lines[0]

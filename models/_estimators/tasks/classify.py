@@ -166,10 +166,11 @@ class Classification(LabelTask):
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
         from graphattn.models.training._hints import (
+            hint_at_alike_classes,
             hint_at_lists,
             hint_at_marks,
             hint_at_quantities,
-            hint_at_swapped_columns,
+            hint_at_single_labels,
         )
 
         super().fit(examples, options, previous)
@@ -182,7 +183,8 @@ class Classification(LabelTask):
             )
         if self.tune_threshold is not None:
             self._check_tunable(examples.labels)
-        hints = [hint_at_quantities(self.labels.classes) or hint_at_swapped_columns(labels), hint_at_marks(labels)]
+        hints = [hint_at_quantities(self.labels.classes) or hint_at_single_labels(labels), hint_at_marks(labels)]
+        hints.append(hint_at_alike_classes(self.labels.classes))
         if not self.multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels.classes))
         for hint in filter(None, hints):

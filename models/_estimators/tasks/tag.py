@@ -156,8 +156,13 @@ class Tagging(LabelTask):
 
     @override
     def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
+        from graphattn.models.training._hints import hint_at_misspelt_entities
+
         if self.scheme == "auto":
             self.scheme = self._detect_scheme(labels, "IOB2")
+            hint = hint_at_misspelt_entities(self.list_names(labels)) if self.scheme == "none" else None
+            if hint is not None:
+                warn_caller(hint)
         try:
             tags = Counter(chain(self._flat_labels(labels), known))
             return LabelSet.of(_complete_entity_tags(tags, self.scheme), what="tag")

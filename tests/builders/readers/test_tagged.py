@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.readers import read_conll, read_word_tag
-from graphattn.exceptions import ConfigError, DataError, GraphAttnError, Hint
+from graphattn.exceptions import ConfigError, DataError, GraphAttnError, GraphAttnWarning, Hint
 
 NEWS = ["-DOCSTART- -X- O O", "", "EU NNP I-NP I-ORG", "rejects VBZ I-VP O", "", "", "Peter NNP I-NP I-PER"]
 
@@ -245,6 +245,13 @@ def test_the_header_of_a_joined_file_is_no_word(corpus, broken, lines, options, 
         assert list(read_conll(path, **options))
     else:
         broken(read_conll(path, **options), path, line)
+
+
+def test_a_file_without_blank_lines(corpus):
+    path = corpus("a.conll", *PAIRS[:3], *["dogs NNS"] * 501, "", *["cats NNS"] * 501)
+    with pytest.warns(GraphAttnWarning, match="line 4: .* has 501 words") as caught:
+        assert len(list(read_conll(path))) == 3
+    assert len(caught) == 1
 
 
 ROWS = [f"doc {number} w{number} X" for number in range(10)]
