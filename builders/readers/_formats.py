@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal
 
-from graphattn.builders._files import FilePath, TextLines, display_name, open_text
+from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders._foreign import reject_markup
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import _samples as samples
@@ -218,6 +218,13 @@ def _detect_columns(detected: DetectedFormat, sample: Sample, request: _Detectio
     if columns is None:
         raise _columns_error(sample, request.kind, display_name(detected.source))
     return replace(detected, columns=columns)
+
+
+def reject_table(path: FilePath, hint: str) -> None:
+    """Reject a file whose extension is that of a table where a text is expected."""
+    tables = {".tsv", ".json", *(extension for entry in FORMATS.values() for extension in entry.extensions)}
+    if split_suffix(path)[0] in tables:
+        raise DataError("is a table, not a text", path=path, hint=hint)
 
 
 def require_feature_columns(feature_columns: Sequence[str], format: str, source: FilePath | None) -> None:

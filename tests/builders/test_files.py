@@ -62,9 +62,11 @@ def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
             "U\\+FEFF.*lines: 3$",
         ),
         ("a \ud83d\ude00\r\nb\n\ud83d\ude00\n", ["a 😀", "b", "😀"], "CESU-8.*lines: 2$"),
+        ("a\rb\r\rc\r", ["a", "b", "", "c"], "lines end in carriage returns alone"),
+        ("a\r" + "b" * 10_000 + "\nc", ["a\r" + "b" * 10_000, "c"], None),
     ],
 )
-def test_byte_order_marks_and_surrogates_are_repaired_with_one_hint(tmp_path, recwarn, text, expected, hint):
+def test_marks_surrogates_and_returns_are_repaired_with_one_hint(tmp_path, recwarn, text, expected, hint):
     for suffix, pack in PACK.items():
         path = write(tmp_path, "a.txt" + suffix, pack(text.encode("utf-8", "surrogatepass")))
         lines = open_text(path)
