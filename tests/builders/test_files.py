@@ -78,9 +78,9 @@ def test_marks_surrogates_and_returns_are_repaired_with_one_hint(tmp_path, recwa
         assert all(re.search(hint, message) for message in hints)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"])), min_size=1))
+@given(st.lists(st.text(st.characters(exclude_characters="\n\0\ufeff", exclude_categories=["Cs"])), min_size=1))
 def test_only_newlines_end_a_line(tmp_path_factory, texts):
-    texts = [text.removesuffix("\r") for text in texts]
+    texts = [text.rstrip("\r") for text in texts]
     texts[0] = "x" + texts[0]
     path = write(tmp_path_factory.mktemp("lines"), "a", "\n".join([*texts, ""]).encode())
     assert [text for _, text in read_numbered_lines(path)] == texts
