@@ -152,11 +152,13 @@ def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambd
     excel = EXCEL_DELIMITER.fullmatch(lines[0]) if lines else None
     if excel:
         return excel[1]
+    fitting = []
     for delimiter in ",\t;|":
         rows = split_rows(lines, delimiter, quoted=delimiter != "\t")
         if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
-            return delimiter
-    return ","
+            fitting.append(delimiter)
+    # a sign before a blank is probably a punctuation mark
+    return min(fitting, key=lambda sign: sum(f"{sign} " in line for line in lines), default=",")
 
 
 def is_header(rows: Sequence[Sequence[str]]) -> bool:

@@ -346,7 +346,6 @@ def test_a_first_column_that_counted_in_training(corpus):
     "lines",
     [
         ['[{"id": 0, "paragraphs": [{"sentences": [{"tokens": [{"orth": "Ada", "ner": "U-PER"}]}]}]}]'],  # spaCy 2
-        ['[["Who is Ada?", {"entities": [[7, 10, "PERSON"]]}]]'],
         ['{"sentences": [["Ada", "left"]], "ner": [[[0, 0, "Person"]]]}'],  # SciERC
         ["Ada_NNP left_VBD", "Bob_NNP came_VBD"],
         ["Ada###N\tleft###V", "Bob###N\tcame###V"],  # AllenNLP

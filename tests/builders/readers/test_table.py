@@ -305,6 +305,12 @@ def test_a_csv_file_without_commas_between_its_fields(corpus, line, sign):
     assert caught.value.options == (("delimiter",) if sign == "tabs" else ("text", "label", "columns"))
 
 
+def test_a_comma_in_each_text_separates_no_fields(corpus):
+    path = corpus("a.csv", *(f"{number % 3};so good, {number}" for number in range(9)))
+    with pytest.warns(Hint, match="read ';' between the fields"):
+        assert next(read_labelled_lines(path, columns=("label", "text"))) == Example("so good, 0", label="0")
+
+
 def test_lists_of_words_or_sentences_are_texts(corpus):
     lines = ['{"text": ["Do", "n\'t", "10 000"], "label": 1}', '{"text": ["I saw it.", "It is so good."], "label": 0}']
     words, text = read_table(corpus("a.jsonl", *lines))
