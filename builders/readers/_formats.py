@@ -294,6 +294,11 @@ def _fits_training(
     if has_options:
         return True
     if labels is None:
+        columns = tuple(training.get("columns") or ())
+        if "label" in columns and training.get("suffix") is None:  # columns that the training corpus shows
+            shown = samples.find_label_columns(sample, pairs="second" in columns)
+            if shown not in (None, columns):
+                return False
         candidates = _DetectionRequest(task, False, {}).candidates()
         fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
         if fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting)):

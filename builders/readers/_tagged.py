@@ -28,6 +28,8 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint,
 
 _MANY_WORDS = 500
 """Longer sentences are probably several."""
+_QUOTED_QUOTE = '""""'
+"""As tables write the word ``"``."""
 
 
 def read_conll(
@@ -167,7 +169,7 @@ class _ColumnReader:
         self._header_follows = layout.header is not None
         self._may_have_header = header is not False
         self._is_inside = False  # whether the line before was a word
-        self._has_warned = False  # of a long sentence
+        self._warned = set[str]()  # kinds of warnings that were given
         self._width = 0  # the number of columns of the lines before
 
     def parse(self, content: str) -> list[str] | None:
@@ -250,11 +252,13 @@ class _ColumnReader:
     def make_sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence of numbered rows, or with roles one for each predicate."""
         lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
-        if len(rows) > _MANY_WORDS and not self._has_warned:
-            self._has_warned = True
-            problem = f"{self._lines.path}, line {lines[0]}: the sentence that begins here has {len(rows):,} words"
-            warn_caller(GraphAttnWarning(f"{problem}; a blank line must end each sentence"))
+        if len(rows) > _MANY_WORDS:
+            problem = f"the sentence that begins here has {len(rows):,} words; a blank line must end each sentence"
+            self._warn_once("length", lines[0], problem)
         by_role = {role: tuple(row[column] for row in rows) for role, column in self._columns.items()}
+        if _QUOTED_QUOTE in by_role["token"]:
+            problem = f"the word {_QUOTED_QUOTE} is read as it is; if it is a quote of a table, write one sign"
+            self._warn_once("quote", lines[by_role["token"].index(_QUOTED_QUOTE)], problem)
         marks = [int(mark not in NO_PREDICATE) for mark in by_role.get("predicate", ())]
         origin = self._lines.path, lines[0]
         features = {name: tuple(row[column] for row in rows) for name, column in self._features.items()} or None
@@ -272,6 +276,11 @@ class _ColumnReader:
             )
             for predicate, column in zip(predicates, self._role_columns(rows, len(predicates), lines[0]), strict=True)
         ]
+
+    def _warn_once(self, kind: str, line: int, problem: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warn_caller(GraphAttnWarning(f"{self._lines.path}, line {line}: {problem}"))
 
     def _read_tags(self, tags: Sequence[str] | None, lines: list[int]) -> Sequence[str] | None:
         return read_brackets(tags, path=self._lines.path, lines=lines) if tags and self._has_brackets else tags

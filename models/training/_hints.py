@@ -182,13 +182,14 @@ def hint_at_single_class(
     )
 
 
-def hint_at_half_pairs(first: Sequence[Any], second: Sequence[Any]) -> Hint | None:
-    """A hint for pairs of which one text has no words."""
-    counts = {"first": _count_empty(first), "second": _count_empty(second)}
-    empty = [f"{count:,} of {len(first):,} {name} texts" for name, count in counts.items() if count]
-    if not empty:
+def hint_at_empty_inputs(columns: Sequence[Sequence[Any]]) -> Hint | None:
+    """A hint for pairs with a text without words, or more than a tenth of single texts without words."""
+    names = ("first texts", "second texts") if len(columns) > 1 else ("texts",)
+    counts = {name: _count_empty(column) for name, column in zip(names, columns, strict=True)}
+    empty = [f"{count:,} of {len(columns[0]):,} {name}" for name, count in counts.items() if count]
+    if not empty or (len(columns) == 1 and 10 * counts["texts"] <= len(columns[0])):
         return None
-    return Hint(f"{' and '.join(empty)} are empty; leave these pairs out, or check the columns")
+    return Hint(f"{' and '.join(empty)} are empty; leave them out, or check the columns")
 
 
 def _count_empty(texts: Sequence[Any]) -> int:

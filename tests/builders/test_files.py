@@ -25,7 +25,7 @@ from graphattn.builders._files import (
     read_sealed,
     write_sealed,
 )
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -162,6 +162,17 @@ def test_other_encodings(tmp_path, encoding, suffix):
     path = write(tmp_path, "file" + suffix, PACK[suffix]("".join(lines).encode(encoding)))
     with open_text(path, encoding) as read:
         assert list(read) == [line.replace("\r", "") for line in lines]
+
+
+@suffixes
+def test_another_encoding_than_that_of_the_file(tmp_path, suffix):
+    path = write(tmp_path, "file" + suffix, PACK[suffix]("un café\n".encode() * 9000))
+    warns = pytest.warns(GraphAttnWarning, match="is probably UTF-8, but is read as cp1252")
+    with warns as caught, open_text(path, "cp1252") as lines:
+        assert {*lines} == {"un cafÃ©\n"}
+    assert len(caught) == 1
+    with pytest.raises(DataError, match="is not utf-16: "):
+        open_text(path, "utf-16")
 
 
 def test_scripts_of_several_bytes(tmp_path):

@@ -366,10 +366,10 @@ class Task:
         -------
         The examples, with words in place of raw texts
         """
-        from graphattn.models.training._hints import hint_at_half_pairs
+        from graphattn.models.training._hints import hint_at_empty_inputs
 
         columns = examples.columns
-        if len(columns) == 2 and (hint := hint_at_half_pairs(*columns)):
+        if hint := hint_at_empty_inputs(columns):
             warn_caller(hint)
         if previous is None:
             columns = inputs.fit(columns, options["training"].seed)

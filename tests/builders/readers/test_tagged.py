@@ -247,6 +247,13 @@ def test_the_header_of_a_joined_file_is_no_word(corpus, broken, lines, options, 
         broken(read_conll(path, **options), path, line)
 
 
+def test_a_quote_as_tables_write_it(corpus):
+    path = corpus("a.conll", *PAIRS, *['"""" ``'] * 2)
+    with pytest.warns(GraphAttnWarning, match='line 6: the word """" is read as it is') as caught:
+        assert list(read_conll(path))[1].tokens[2:] == ('""""', '""""')
+    assert len(caught) == 1
+
+
 def test_a_file_without_blank_lines(corpus):
     path = corpus("a.conll", *PAIRS[:3], *["dogs NNS"] * 501, "", *["cats NNS"] * 501)
     with pytest.warns(GraphAttnWarning, match="line 4: .* has 501 words") as caught:

@@ -11,8 +11,8 @@ from graphattn.models import SearchOptions
 from graphattn.models.training._hints import (
     hint_at_alike_classes,
     hint_at_dotless_i,
+    hint_at_empty_inputs,
     hint_at_empty_texts,
-    hint_at_half_pairs,
     hint_at_invisible_ends,
     hint_at_lists,
     hint_at_loss,
@@ -105,10 +105,12 @@ def test_classes_that_are_emoji_are_visible():
         ((["a", ""], [" ", " "]), "1 of 2 first texts and 2 of 2 second texts are empty"),
         (([["a"], []], [Sentence(["a"]), Sentence([])]), "1 of 2 first texts and 1 of 2 second texts"),
         ((["a", "."], ["b", "c"]), None),
+        ((["a", ""],), "1 of 2 texts are empty"),
+        ((["a"] * 9 + [""],), None),
     ],
 )
-def test_half_pairs(columns, found):
-    hint = hint_at_half_pairs(*columns)
+def test_empty_texts(columns, found):
+    hint = hint_at_empty_inputs(columns)
     assert (hint is None) if found is None else (found in str(hint))
 
 
