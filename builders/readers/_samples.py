@@ -152,13 +152,12 @@ def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambd
     excel = EXCEL_DELIMITER.fullmatch(lines[0]) if lines else None
     if excel:
         return excel[1]
-    fitting = []
+    fitting = {}  # delimiter -> rows with a blank after it, where it is probably a punctuation mark
     for delimiter in ",\t;|":
         rows = split_rows(lines, delimiter, quoted=delimiter != "\t")
         if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
-            fitting.append(delimiter)
-    # a sign before a blank is probably a punctuation mark
-    return min(fitting, key=lambda sign: sum(f"{sign} " in line for line in lines), default=",")
+            fitting[delimiter] = sum(any(field.startswith(" ") for field in row[1:]) for row in rows)
+    return min(fitting, key=lambda delimiter: fitting[delimiter], default=",")
 
 
 def is_header(rows: Sequence[Sequence[str]]) -> bool:

@@ -305,6 +305,12 @@ def test_a_csv_file_without_commas_between_its_fields(corpus, line, sign):
     assert caught.value.options == (("delimiter",) if sign == "tabs" else ("text", "label", "columns"))
 
 
+@pytest.mark.filterwarnings("error")
+def test_signs_within_quotes_separate_no_fields(corpus):
+    path = corpus("a.csv", *(f'{number % 3},"good, really; so {number}"' for number in range(9)))
+    assert next(read_labelled_lines(path, columns=("label", "text"))) == Example("good, really; so 0", label="0")
+
+
 def test_a_comma_in_each_text_separates_no_fields(corpus):
     path = corpus("a.csv", *(f"{number % 3};so good, {number}" for number in range(9)))
     with pytest.warns(Hint, match="read ';' between the fields"):
