@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from typing_extensions import override
 
-from graphattn.exceptions import ConfigError, UnreadableError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, UnreadableError, warn_caller
 
 _NAMES = {  # of Python and of iconv; the first is chosen among equals
     "cp1252": "WINDOWS-1252",
@@ -86,6 +86,9 @@ class Utf8Stream(io.RawIOBase):
     def _decode(self, block: bytes, *, final: bool) -> str:
         """The text of a block; what is before an error, which is raised later."""
         before = self._decoder.getstate()
+        if self._line == 1 and not block.isascii() and _is_utf8(block) and not self._name.lower().startswith("u"):
+            problem = f"{self._path} is probably UTF-8, but is read as {self._name}; leave out {{encoding}}"
+            warn_caller(GraphAttnWarning(problem, options=("encoding",)))
         try:
             text: str = self._decoder.decode(block, final)
         except UnicodeDecodeError as error:
@@ -96,8 +99,20 @@ class Utf8Stream(io.RawIOBase):
             hint = "Set {encoding} to that of the file, or repair the line."
             line = self._line + text.count("\n")
             self._error = UnreadableError(problem, path=self._path, line=line, hint=hint, options=("encoding",))
+        except UnicodeError as error:  # such as UTF-16 without its mark
+            problem, hint = f"is not {self._name}: {error}", "Set {encoding} to that of the file, such as utf-16-le."
+            raise UnreadableError(problem, path=self._path, hint=hint, options=("encoding",)) from error
         self._line += text.count("\n")
         return text
+
+
+def _is_utf8(block: bytes) -> bool:
+    """Whether the beginning of a text is valid UTF-8; its last character may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(block)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Reading(NamedTuple):

@@ -193,6 +193,15 @@ class TextLines:
             if lines:
                 warn_caller(Hint(f"{self.path}: {repair}; lines: {len(lines):,}"))
 
+    def split_at_returns(self) -> None:
+        """Cut a file of one line at carriage returns, the line ends of old Macs and some exports of Excel."""
+        raw = self._stream.readline()
+        if raw.endswith(b"\n"):
+            self._sampled.append(raw)
+        else:
+            self._stream = io.BytesIO(raw.replace(b"\r", b"\n"))
+            warn_caller(Hint(f"{self.path}: lines end in carriage returns alone, and are read so"))
+
     @property
     def is_seekable(self) -> bool:
         """Whether the bytes that are read are those of a file, which can be opened at any of them."""
@@ -275,7 +284,10 @@ def open_text(path: FilePath, encoding: str | None = None) -> TextLines:
     except BaseException:
         resources.close()
         raise
-    return TextLines(path, stream, resources)
+    lines = TextLines(path, stream, resources)
+    if b"\r" in head and b"\n" not in head:
+        lines.split_at_returns()
+    return lines
 
 
 def read_numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:

@@ -59,7 +59,7 @@ _MARKUP: Sequence[_Signature] = (
         "Write a table of its texts and labels, for example pandas.read_xml(OLD).to_csv(NEW, index=False).",
     ),
     (
-        rb"T\d+\t\S+ \d+ \d+(;\d+ \d+)*\t",
+        rb"([#*AEMNR]\d*\t[^\n]*\n)*T\d+\t\S+ \d+ \d+(;\d+ \d+)*\t",
         "an annotation of brat",
         "Write CoNLL from it and its text: brat's tools/anntoconll.py TEXT.",
     ),
@@ -80,9 +80,14 @@ _MARKUP: Sequence[_Signature] = (
     ),
     (rb"(#[^\n]*\n|\s)*msgid \"", "a catalogue of gettext", "Write CSV of sources and targets: po2csv OLD NEW.csv."),
     (rb"%YAML|---\s*\n\s*(- |[\w\"'-]+:)|version: *[\"']?\d[\d.]*[\"']?\s+\w+:", "YAML", "Write CSV or JSON Lines."),
+    (
+        rb"(WEBVTT\b.*?\n|\d+\s*\n)\s*(\d\d:)?\d\d:\d\d[.,]\d{3} --> ",
+        "subtitles with their times",
+        "Keep the texts: grep -v -e '-->' -e '^[0-9]*$' OLD > NEW.txt.",
+    ),
     (rb"\{\s*\n", "one JSON object, not JSON Lines", "Write one object on each line: jq -c '.KEY[]' OLD > NEW.jsonl."),
     (
-        rb"\[\s*\n\s*[\[\"]",
+        rb"\[\s*(\n\s*[\[\"]|(\[\s*)?\"([^\"\\]|\\.)*\"\s*[,\]])",
         "a JSON array of lists or strings",
         "Write objects: jq -c '.[] | {text: .[0], label: .[1]}' OLD > NEW.jsonl.",
     ),

@@ -19,6 +19,7 @@ NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 """The number of a multi-word token or an empty node."""
 NO_PREDICATE = frozenset({"0", "-", "_", "O"})
 _TOKEN_NAMES = frozenset("form text token tokens word wordform words".split())
+_TAG_NAMES = frozenset("label labels ner ner_tag ner_tags pos pos_tag pos_tags tag tags upos xpos".split())
 _SAME_COLUMN_LINES = 10
 _OPEN = r"\([^()*\s\d][^()*\s]*"
 _BRACKETS = re.compile(rf"((?:{_OPEN})*)\*((?:[^()*\s]*\))*)|((?:{_OPEN})+)(\)+)")
@@ -134,8 +135,8 @@ def find_layout(
     ]
     layout.sentences = list(filter(None, sentences))
     if layout.sentences and header is not False and (header or _is_header(layout.sentences, tag_column)):
-        layout.header = layout.sentences[0].pop(0)
-        layout.sentences = list(filter(None, layout.sentences))
+        layout.header = layout.sentences[0][0]
+        layout.sentences = _without(layout.sentences, layout.header)
     layout.may_count = _count_words(layout.sentences)
     layout.counts = layout.may_count and any(len(rows) > 1 for rows in _select_words(layout.sentences))
     return layout
@@ -168,16 +169,30 @@ def _split_after_hashes(group: list[str]) -> tuple[list[str], list[str]]:
 def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
     """Whether the first row is unlike all others: it names the tokens, or has no number or no tag where they have."""
     first, *rows = chain.from_iterable(sentences)
+    rows = [row for row in rows if row != first]
     if not rows or len(first) < 2 or len(first) != len(rows[0]):
         return False
-    if len(rows) > 1 and _count_words([sentences[0][1:], *sentences[1:]]) and not first[0].isdecimal():
+    if len(rows) > 1 and _count_words(_without(sentences, first)) and not first[0].isdecimal():
         return not NOT_A_WORD.fullmatch(first[0])
     tags = [row[tag_column] for row in [first, *rows] if -len(row) <= tag_column < len(row)]
     if not tags or tags[0] in tags[1:]:
         return False
     typed = any("-" in tag for tag in tags[1:]) and all(map(ENTITY_TAG.fullmatch, tags[1:]))
-    names_tokens = not _TOKEN_NAMES.isdisjoint(name.strip("_# ").lower() for name in first)
-    return (typed and not ENTITY_TAG.fullmatch(tags[0])) or names_tokens
+    return (typed and not ENTITY_TAG.fullmatch(tags[0])) or any(map(_names_tokens, first))
+
+
+def _without(sentences: Sequence[Sequence[list[str]]], header: list[str]) -> list[list[list[str]]]:
+    rows = ([row for row in sentence if row != header] for sentence in sentences)
+    return list(filter(None, rows))
+
+
+def _names_tokens(name: str) -> bool:
+    return name.strip("_# ").lower() in _TOKEN_NAMES
+
+
+def names_columns(token: str, tag: str) -> bool:
+    """Whether a word and its tag are usual names of columns, as in files that were joined."""
+    return tag.lower() in _TAG_NAMES and _names_tokens(token)
 
 
 def _count_words(sentences: Sequence[Sequence[list[str]]]) -> bool:

@@ -194,6 +194,9 @@ def _read_trees(
     def parse(content: str) -> str | None:
         nonlocal is_inside
         content = content.removesuffix("\n")
+        named = GLOBAL_COLUMNS.match(content)
+        if named is not None and columns is None and tuple(named[1].lower().split()) != layout.names:
+            raise DataError("the columns differ from those at the top", hint="Read joined files one by one.")
         if content.startswith("#") and (
             layout.names[0] == "id" or (not is_inside and len(_split(content, layout)) < len(layout.names))
         ):

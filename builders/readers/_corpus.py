@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
+from graphattn.builders._foreign import reject_markup
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers._conllu import read_conllu, read_conllup
 from graphattn.builders.readers._fasttext import read_fasttext
@@ -19,9 +20,11 @@ from graphattn.builders.readers._formats import (
     CorpusFormat,
     corpus_kind,
     detect,
+    reject_table,
     require_feature_columns,
 )
-from graphattn.builders.readers._rows import Skip, iterate_with_errors, raise_or_skip
+from graphattn.builders.readers._rows import Skip, inner_header_error, iterate_with_errors, raise_or_skip
+from graphattn.builders.readers._samples import SAMPLE_LINES, is_inner_header
 from graphattn.builders.readers._sentences import read_sentences
 from graphattn.builders.readers._spans import read_spans
 from graphattn.builders.readers._table import read_labelled_lines, read_table
@@ -206,6 +209,11 @@ def read_parallel(
             raise _missing_line_error("source", number, target, source, line=number)
         if translation is None:
             raise _missing_line_error("target", number, source, target, line=number if isinstance(text, str) else None)
+        if isinstance(text, str) and is_inner_header((text, translation)):
+            error = inner_header_error(number)
+            error.path, error.hint = display_name(source), "Delete it in both files."
+            raise_or_skip(error, skip)
+            continue
         yield text, translation
 
 
@@ -222,7 +230,9 @@ def _missing_line_error(
 
 def _read_filled_lines(path: FilePath) -> Iterator[str | DataError]:
     """The lines, and the error in place of each that is empty or unreadable."""
+    reject_table(path, "Give a text on each line, or one table of sources and targets.")
     with open_text(path) as lines:
+        reject_markup(lines.sample(SAMPLE_LINES), lines.path)
         for line in iterate_with_errors(lines):
             if isinstance(line, DataError) or line.strip():
                 yield line if isinstance(line, DataError) else line.removesuffix("\n")

@@ -9,7 +9,7 @@ from graphattn.builders._files import BLANKS, FilePath
 from graphattn.builders._sentence import Example, Label
 from graphattn.builders.readers._fields import drop_repeated_labels
 from graphattn.builders.readers._rows import Skip, parse_lines
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, verbatim
 
 
 def read_fasttext(
@@ -52,6 +52,9 @@ def read_fasttext(
         labels = [label.strip() for label in labelled.findall(line)]
         if "" in labels and require_label:
             raise DataError(f"{prefix!r} has no name after it", hint="Add the name.")
+        if joined := next((name for name in labels if prefix in name), None):
+            problem = f"the label {joined!r} has {prefix!r} inside"
+            raise DataError(verbatim(problem), hint="Put a blank before each label.")
         label: Label | None = drop_repeated_labels(labels)
         if not multilabel:
             label = _single_label([name for name in labels if name], prefix, require_label=require_label)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graphattn.builders._files import FilePath, describe_directory, open_text, split_suffix
 from graphattn.builders._sentence import Example, TableRow
-from graphattn.builders.readers._formats import FORMATS
+from graphattn.builders.readers._formats import reject_table
 from graphattn.builders.readers._rows import Skip, map_with_errors
 from graphattn.exceptions import DataError, Hint, warn_caller
 
@@ -77,11 +77,8 @@ def _list_texts(folder: Path, root: Path) -> list[Path]:
         names = ", ".join(each.name for each in inner[:3]) + ", ..." * (len(inner) > 3)
         hint = f"Name the folder whose folders are the classes, such as {folder}."
         raise DataError(f"has folders in its folder {folder.name!r}: {names}", path=root, hint=hint)
-    tables = {".tsv", ".json", *(extension for entry in FORMATS.values() for extension in entry.extensions)}
-    table = next((file for file in files if split_suffix(file)[0] in tables), None)
-    if table is not None:
-        hint = f"In a folder of classes each file is one text. To read the table, name it: {table}."
-        raise DataError("is a table, not a text", path=table, hint=hint)
+    for file in files:
+        reject_table(file, f"In a folder of classes each file is one text. To read the table, name it: {file}.")
     return files
 
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal
 
-from graphattn.builders._files import FilePath, TextLines, display_name, open_text
+from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders._foreign import reject_markup
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers import _samples as samples
@@ -220,6 +220,13 @@ def _detect_columns(detected: DetectedFormat, sample: Sample, request: _Detectio
     return replace(detected, columns=columns)
 
 
+def reject_table(path: FilePath, hint: str) -> None:
+    """Reject a file whose extension is that of a table where a text is expected."""
+    tables = {".tsv", ".json", *(extension for entry in FORMATS.values() for extension in entry.extensions)}
+    if split_suffix(path)[0] in tables:
+        raise DataError("is a table, not a text", path=path, hint=hint)
+
+
 def require_feature_columns(feature_columns: Sequence[str], format: str, source: FilePath | None) -> None:
     """Reject a format without columns of words; ``source`` is None for a text itself."""
     if format in FORMATS and "feature_columns" in FORMATS[format].options:
@@ -287,6 +294,11 @@ def _fits_training(
     if has_options:
         return True
     if labels is None:
+        columns = tuple(training.get("columns") or ())
+        if "label" in columns and training.get("suffix") is None:  # columns that the training corpus shows
+            shown = samples.find_label_columns(sample, pairs="second" in columns)
+            if shown not in (None, columns):
+                return False
         candidates = _DetectionRequest(task, False, {}).candidates()
         fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]
         if fitting[:1] == [name] or (same_suffix and (name in fitting or not fitting)):

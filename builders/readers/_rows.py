@@ -288,6 +288,12 @@ def reject_blank_rows(rows: Iterator[tuple[int, Content]]) -> Iterator[tuple[int
             yield row
 
 
+def inner_header_error(line: int | None = None) -> DataError:
+    """The error of a line with the names of columns that is not the first of the table."""
+    hint = "Delete the line; files whose columns differ cannot be joined."
+    return DataError("this is a header inside the table, as in files that were joined", line=line, hint=hint)
+
+
 def reject_other_widths(
     rows: PlainRows | QuotedRows,
     width: int,
@@ -311,9 +317,8 @@ def reject_other_widths(
         if isinstance(row, DataError):
             yield row
             continue
-        if width > 1 and names and row[1][-1].strip() == names[-1] and [cell.strip() for cell in row[1]] == names:
-            problem = "this is the header once more, as in files that were joined"
-            yield DataError(problem, line=row[0], hint="Delete the line.")
+        if width > 1 and names and row[1][-1].strip() in names and sorted(map(str.strip, row[1])) == sorted(names):
+            yield inner_header_error(row[0])
             continue
         if len(row[1]) == width or (more and len(row[1]) > width):
             yield row

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,9 +33,12 @@ _COMMON_HEADERS = frozenset(
 )
 _LIKELY_HEADERS = _COMMON_HEADERS | frozenset(
     "answer body comment content document emotion gender headline id intent is_spam message name polarity rating score "
-    "source stars summary title topic tweet utterance v1 v2".split()
+    "source src stars summary tgt title topic translation tweet utterance v1 v2".split()
 )
 _LABEL_HEADERS = frozenset({"label", "labels", "class", "category", "gold_label"})
+_TARGET_HEADERS = _LABEL_HEADERS | frozenset(
+    "emotion gender intent is_spam polarity rating score sentiment stars summary target tgt topic translation".split()
+)
 _HEADER_NAME = re.compile(r"#? ?\w+([ .#/&_-]+#?\w+){0,3}( ?\([^()]*\))?:?")
 """``gold_label``, ``#1 ID`` or ``Score (1-5)``"""
 _WORD = re.compile(r"\w+")
@@ -100,7 +103,8 @@ class Sample:
     @cached_property
     def examples(self) -> list[list[str]]:
         """The rows with the most frequent number of fields, without a header."""
-        return self.modal_rows[is_header(self.modal_rows) :]
+        rows = self.modal_rows
+        return [row for row in rows if row != rows[0]] if is_header(rows) else rows
 
     @cached_property
     def columns(self) -> ColumnLayout:
@@ -148,11 +152,12 @@ def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambd
     excel = EXCEL_DELIMITER.fullmatch(lines[0]) if lines else None
     if excel:
         return excel[1]
+    fitting = {}  # delimiter -> rows with a blank after it, where it is probably a punctuation mark
     for delimiter in ",\t;|":
         rows = split_rows(lines, delimiter, quoted=delimiter != "\t")
         if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
-            return delimiter
-    return ","
+            fitting[delimiter] = sum(any(field.startswith(" ") for field in row[1:]) for row in rows)
+    return min(fitting, key=lambda delimiter: fitting[delimiter], default=",")
 
 
 def is_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -160,7 +165,8 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
 
     A header consists of names that occur nowhere else in their columns. It has a common one such as ``label``, or the
     columns show it: if the first row were an example like the others, the probability of such a name in a column would
-    be the share of cells there that are names, too, and unique. The product over all columns must be small.
+    be the share of cells there that are names, too, and unique. The product over all columns must be small. Rows count
+    once, since files that were joined repeat their header.
 
     Examples
     --------
@@ -171,7 +177,8 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     """
     names = list(map(clean_name, rows[0])) if rows else []
     words = list(map(_count_name_words, names))
-    columns = [[cell.strip() for cell in column] for column in zip(*rows[1:], strict=True)]
+    _, *others = dict.fromkeys(map(tuple, rows)) or [()]
+    columns = [[cell.strip() for cell in column] for column in zip(*others, strict=True)]
     if len(names) < 2 or not columns or not any(names):
         return False
     if [*filter(None, names)] == [str(number) for number in range(sum(map(bool, names)))]:
@@ -181,12 +188,19 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if any(name.lower() in _COMMON_HEADERS for name in names):
         return True
-    evidence, others = 1.0, len(rows) - 1
+    evidence = 1.0
     for name, most, column in zip(names, words, columns, strict=True):
         if name:
             alike = sum(count == 1 and 0 < _count_name_words(cell) <= most for cell, count in Counter(column).items())
-            evidence *= (others + 1) / (alike + 1) * (10 if name.lower() in _LIKELY_HEADERS else 1)
-    return evidence >= min(max(20, 5 * others), 50)
+            evidence *= (len(others) + 1) / (alike + 1) * (10 if name.lower() in _LIKELY_HEADERS else 1)
+    return evidence >= min(max(20, 5 * len(others)), 50)
+
+
+def is_inner_header(fields: Iterable[str]) -> bool:
+    """Whether the fields of an example are usual names of columns, as in joined files."""
+    names = [clean_name(field).lower() for field in fields]
+    distinct = len({*names}) == len(names) > 1
+    return distinct and _LIKELY_HEADERS.issuperset(names) and not _TARGET_HEADERS.isdisjoint(names)
 
 
 def clean_name(field: str) -> str:

@@ -32,6 +32,7 @@ from graphattn.builders.readers._rows import (
     PlainRows,
     QuotedRows,
     Skip,
+    inner_header_error,
     parse_lines,
     parse_rows,
     reject_other_widths,
@@ -45,6 +46,7 @@ from graphattn.builders.readers._samples import (
     find_csv_delimiter,
     find_name_delimiter,
     is_header,
+    is_inner_header,
     split_rows,
 )
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim, warn_caller
@@ -52,6 +54,7 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint,
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ROLES = ("label", "text", "second")
+_LONGEST_NAME = 15  # with quotes and blanks; nearly all texts are longer
 
 
 class _TableColumns(NamedTuple):
@@ -216,15 +219,20 @@ def _keep_fields(parse: _RowParser, names: Sequence[str], keep_row: KeepRow, *, 
     return parse_and_keep
 
 
-def _row_parser(index: Mapping[str, Sequence[int]], columns: _TableColumns) -> _RowParser:
-    """A function from a row to its example; ``index`` is role -> fields."""
+def _row_parser(
+    index: Mapping[str, Sequence[int]], columns: _TableColumns, *, may_have_header: bool = True
+) -> _RowParser:
+    """A function from a row to its example, or the error of a header inside the table; ``index`` is role -> fields."""
     pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
     flags = list(zip(columns.label, index["label"], strict=False))
     label = flags[0][1] if len(flags) == 1 else None
     text = _text_getter(index["text"])
     second = _text_getter(index["second"]) if index["second"] else None
+    fields, first = [*index["label"], *index["text"], *index["second"]], index["text"][0]
 
     def parse(_: int, row: list[str]) -> Example:
+        if may_have_header and len(row[first]) <= _LONGEST_NAME and is_inner_header(row[field] for field in fields):
+            raise inner_header_error()
         parsed: Label | None = None
         if label is not None:
             if columns.require_label or row[label].strip():
@@ -466,7 +474,7 @@ def read_labelled_lines(
                 more=more,
                 header=names,
             )
-            parse = _row_parser(index, in_columns)
+            parse = _row_parser(index, in_columns, may_have_header=header is not False)
             if isinstance(rows, QuotedRows) or (quoted is None and separator in (None, "\t")):
                 parse = _warn_of_quotes(parse, rows, lines.path)
             if keep_row is not None:

@@ -17,13 +17,19 @@ from graphattn.builders.readers._column_layout import (
     are_brackets,
     find_layout,
     is_blank,
+    names_columns,
     read_brackets,
     split_columns,
 )
 from graphattn.builders.readers._fields import parse_feature_columns
-from graphattn.builders.readers._rows import Skip, parse_lines, read_groups, split_at_blanks
+from graphattn.builders.readers._rows import Skip, inner_header_error, parse_lines, read_groups, split_at_blanks
 from graphattn.builders.readers._samples import SAMPLE_LINES
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim, warn_caller
+
+_MANY_WORDS = 500
+"""Longer sentences are probably several."""
+_QUOTED_QUOTE = '""""'
+"""As tables write the word ``"``."""
 
 
 def read_conll(
@@ -161,7 +167,9 @@ class _ColumnReader:
         self._roles = roles  # the first column of semantic roles, if there are any
         self._has_brackets = layout.has_brackets(tag_column, roles)
         self._header_follows = layout.header is not None
+        self._may_have_header = header is not False
         self._is_inside = False  # whether the line before was a word
+        self._warned = set[str]()  # kinds of warnings that were given
         self._width = 0  # the number of columns of the lines before
 
     def parse(self, content: str) -> list[str] | None:
@@ -179,8 +187,17 @@ class _ColumnReader:
             self._header_follows = False
             return None
         self._check(fields)
+        if self._may_have_header and self._is_header(fields):
+            raise inner_header_error()
         self._is_inside = True
         return None if self._layout.counts and NOT_A_WORD.fullmatch(fields[0]) else fields
+
+    def _is_header(self, fields: list[str]) -> bool:
+        """Whether a row is the header once more, or has its usual names."""
+        tag = self._columns.get("tag")
+        return fields == self._layout.header or (
+            tag is not None and names_columns(fields[self._columns["token"]], fields[tag])
+        )
 
     def _begins_document(self, content: str, fields: list[str]) -> bool:
         """Whether the word is ``-DOCSTART-``, whose line may have blanks in a file with tabs."""
@@ -235,7 +252,13 @@ class _ColumnReader:
     def make_sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence of numbered rows, or with roles one for each predicate."""
         lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
+        if len(rows) > _MANY_WORDS:
+            problem = f"the sentence that begins here has {len(rows):,} words; a blank line must end each sentence"
+            self._warn_once("length", lines[0], problem)
         by_role = {role: tuple(row[column] for row in rows) for role, column in self._columns.items()}
+        if _QUOTED_QUOTE in by_role["token"]:
+            problem = f"the word {_QUOTED_QUOTE} is read as it is; if it is a quote of a table, write one sign"
+            self._warn_once("quote", lines[by_role["token"].index(_QUOTED_QUOTE)], problem)
         marks = [int(mark not in NO_PREDICATE) for mark in by_role.get("predicate", ())]
         origin = self._lines.path, lines[0]
         features = {name: tuple(row[column] for row in rows) for name, column in self._features.items()} or None
@@ -253,6 +276,11 @@ class _ColumnReader:
             )
             for predicate, column in zip(predicates, self._role_columns(rows, len(predicates), lines[0]), strict=True)
         ]
+
+    def _warn_once(self, kind: str, line: int, problem: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warn_caller(GraphAttnWarning(f"{self._lines.path}, line {line}: {problem}"))
 
     def _read_tags(self, tags: Sequence[str] | None, lines: list[int]) -> Sequence[str] | None:
         return read_brackets(tags, path=self._lines.path, lines=lines) if tags and self._has_brackets else tags

@@ -12,22 +12,26 @@ from graphattn.builders.readers._column_layout import ENTITY_TAG
 from graphattn.builders.readers._rows import Skip, map_with_errors
 from graphattn.exceptions import DataError, Hint, warn_caller
 
-_MARKS = frozenset({"-", "--", "?", "n/a", "#n/a", "<na>", "nan", "null", "-100"})
+_MARKS = frozenset({"-", "--", "?", "n/a", "#n/a", "#name?", "#ref!", "#value!", "<na>", "nan", "null", "\\n", "-100"})
 _TAG_MARKS = (_MARKS - {"-", "--", "?"}) | {"_"}  # the others may be tags of punctuation
 
 
 def find_marks(classes: Iterable[Any], *, tags: bool = False) -> list[Any]:
-    """The classes that usually stand for no label; -1 next to whole numbers from 0 on, at least three of them.
+    """The classes that usually stand for no label; -1 next to names, or at least three whole numbers from 0 on.
 
     Examples
     --------
-    >>> find_marks(["yes", "no", "N/A"]), find_marks([-1, 0, 1, 2]), find_marks([-1, 0, 1])
-    (['N/A'], [-1], [])
+    >>> find_marks(["yes", "no", "N/A"]), find_marks(["yes", "no", "-1"])
+    (['N/A'], ['-1'])
+    >>> find_marks([-1, 0, 1, 2]), find_marks([-1, 0, 1])
+    ([-1], [])
     """
     names = {str(name): name for name in classes}
     marks = [name for spelled, name in names.items() if spelled.casefold() in (_TAG_MARKS if tags else _MARKS)]
     rest = [spelled for spelled, name in names.items() if name not in marks and spelled != "-1"]
-    if "-1" in names and len(rest) > 2 and all(map(str.isdecimal, rest)):
+    are_numbers = len(rest) > 2 and all(map(str.isdecimal, rest))
+    are_names = bool(rest) and not any(name[-1:].isdecimal() for name in rest)
+    if "-1" in names and (are_numbers or are_names):
         marks.append(names["-1"])
     return marks
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from graphattn.builders._files import FilePath, TextLines, open_text
 from graphattn.builders._sentence import Sentence
@@ -41,6 +42,8 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
     """
     with open_text(path) as lines:
         features = _read_header(lines)
+        if not features:
+            next(lines, None)  # raises the error of the first line
         column = None if layer is None else _choose_feature(features, layer, lines.path)
 
         def make(rows: list[tuple[int, list[str]]]) -> list[Sentence]:
@@ -55,6 +58,8 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
             return [Sentence(words, tags=_read_tags(values, features[column]), origin=origin)]
 
         def parse(content: str) -> list[str] | None:
+            if content.startswith("#FORMAT=") and _read_header(lines) != features:
+                raise DataError("the layers differ from those at the top", hint="Read joined files one by one.")
             fields = content.rstrip("\r\n").split("\t")
             if content.startswith("#") or fields == [""]:
                 return None if content.startswith("#") else []
@@ -69,15 +74,13 @@ def read_webanno(path: FilePath, *, layer: str | None = "auto", skip: Skip | Non
 def _read_header(lines: TextLines) -> list[str]:
     """The feature of each column, as ``Layer.feature``; a layer without features has a column, too."""
     features: list[str] = []
-    for line in lines.sample(SAMPLE_LINES):
+    for line in takewhile(lambda line: line.startswith("#") or not line.strip(), lines.sample(SAMPLE_LINES)):
         key, _, value = line.strip().partition("=")
         if key in ("#T_SP", "#T_RL", "#T_CH"):
             layer, *names = value.split("|")
             short = layer.rpartition(".")[2]
             prefix = "" if key == "#T_SP" else "relation "
             features += [f"{prefix}{short}.{name}".rstrip(".") for name in names or [""]]
-    if not features:
-        next(lines, None)  # raises the error of the first line
     return features
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import unicodedata
 from collections import Counter
@@ -24,6 +25,7 @@ FEW_EXAMPLES = 10_000
 """From fewer examples, word vectors are learnt badly."""
 _SEPARATORS = ";,|"
 """Characters that often separate several labels in a field."""
+_MISSPELT_ENTITY = re.compile(r"[biesluwm][-_].+|.+[-_][biesluwm]", re.IGNORECASE)
 MIN_DEV = 20
 """Hints about predictions need this many items of the dev set."""
 
@@ -55,17 +57,49 @@ def hint_at_quantities(classes: Sequence[Hashable]) -> Hint | None:
     )
 
 
-def hint_at_swapped_columns(labels: Iterable[Hashable]) -> Hint | None:
-    """A hint for labels of which most occur once, as texts do."""
+def hint_at_single_labels(labels: Iterable[Hashable]) -> Hint | None:
+    """A hint for labels that occur once: most do if they are texts, few if they are slips."""
     counts = Counter(labels)
-    unique, total = sum(count == 1 for count in counts.values()), counts.total()
-    if total < MIN_DEV or 2 * unique <= total:
+    single, total = [label for label, count in counts.items() if count == 1], counts.total()
+    if total < MIN_DEV or not single:
         return None
+    if 2 * len(single) <= total:
+        shown = verbatim(", ".join(repr(plain_label(label)) for label in single[:3])) + ", ..." * (len(single) > 3)
+        return Hint(
+            f"{len(single):,} of {len(counts):,} labels occur only once ({shown}), too rarely to be learned; they may "
+            "be slips, or the names of columns in files that were joined"
+        )
     return Hint(
-        f"{unique:,} of {total:,} labels occur only once, as texts do; are {{text_column}} and {{label_column}} "
+        f"{len(single):,} of {total:,} labels occur only once, as texts do; are {{text_column}} and {{label_column}} "
         "swapped (the inputs and labels in Python)?",
         options=("text_column", "label_column"),
     )
+
+
+def hint_at_misspelt_entities(tags: Iterable[str]) -> Hint | None:
+    """A hint for plain tags that are those of entities in another spelling, such as ``b-per`` or ``PER-B``."""
+    distinct = sorted({*tags})
+    typed = [tag for tag in distinct if tag not in ("O", "o")]
+    if not typed or len(typed) == len(distinct) or not all(map(_MISSPELT_ENTITY.fullmatch, typed)):
+        return None
+    return Hint(
+        f"tags such as {verbatim(repr(typed[0]))} are read as plain tags, which do not mark entities; write B-TYPE, "
+        "I-TYPE and O if they do"
+    )
+
+
+def hint_at_alike_classes(classes: Iterable[Hashable]) -> Hint | None:
+    """A hint for classes that are one number, or differ in nothing but upper and lower case."""
+    alike: dict[str | float, list[str]] = {}
+    for name in map(str, classes):
+        try:
+            alike.setdefault(float(name), []).append(name)
+        except ValueError:
+            alike.setdefault(name.casefold(), []).append(name)
+    pairs = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
+    if not pairs:
+        return None
+    return Hint(f"the labels {verbatim(', '.join(pairs[:3]))} are different classes; write one of them if they are not")
 
 
 def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
@@ -180,13 +214,14 @@ def hint_at_single_class(
     )
 
 
-def hint_at_half_pairs(first: Sequence[Any], second: Sequence[Any]) -> Hint | None:
-    """A hint for pairs of which one text has no words."""
-    counts = {"first": _count_empty(first), "second": _count_empty(second)}
-    empty = [f"{count:,} of {len(first):,} {name} texts" for name, count in counts.items() if count]
-    if not empty:
+def hint_at_empty_inputs(columns: Sequence[Sequence[Any]]) -> Hint | None:
+    """A hint for pairs with a text without words, or more than a tenth of single texts without words."""
+    names = ("first texts", "second texts") if len(columns) > 1 else ("texts",)
+    counts = {name: _count_empty(column) for name, column in zip(names, columns, strict=True)}
+    empty = [f"{count:,} of {len(columns[0]):,} {name}" for name, count in counts.items() if count]
+    if not empty or (len(columns) == 1 and 10 * counts["texts"] <= len(columns[0])):
         return None
-    return Hint(f"{' and '.join(empty)} are empty; leave these pairs out, or check the columns")
+    return Hint(f"{' and '.join(empty)} are empty; leave them out, or check the columns")
 
 
 def _count_empty(texts: Sequence[Any]) -> int:

@@ -25,7 +25,7 @@ from graphattn.builders._files import (
     read_sealed,
     write_sealed,
 )
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -62,9 +62,11 @@ def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
             "U\\+FEFF.*lines: 3$",
         ),
         ("a \ud83d\ude00\r\nb\n\ud83d\ude00\n", ["a 😀", "b", "😀"], "CESU-8.*lines: 2$"),
+        ("a\rb\r\rc\r", ["a", "b", "", "c"], "lines end in carriage returns alone"),
+        ("a\r" + "b" * 10_000 + "\nc", ["a\r" + "b" * 10_000, "c"], None),
     ],
 )
-def test_byte_order_marks_and_surrogates_are_repaired_with_one_hint(tmp_path, recwarn, text, expected, hint):
+def test_marks_surrogates_and_returns_are_repaired_with_one_hint(tmp_path, recwarn, text, expected, hint):
     for suffix, pack in PACK.items():
         path = write(tmp_path, "a.txt" + suffix, pack(text.encode("utf-8", "surrogatepass")))
         lines = open_text(path)
@@ -76,9 +78,9 @@ def test_byte_order_marks_and_surrogates_are_repaired_with_one_hint(tmp_path, re
         assert all(re.search(hint, message) for message in hints)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"])), min_size=1))
+@given(st.lists(st.text(st.characters(exclude_characters="\n\0\ufeff", exclude_categories=["Cs"])), min_size=1))
 def test_only_newlines_end_a_line(tmp_path_factory, texts):
-    texts = [text.removesuffix("\r") for text in texts]
+    texts = [text.rstrip("\r") for text in texts]
     texts[0] = "x" + texts[0]
     path = write(tmp_path_factory.mktemp("lines"), "a", "\n".join([*texts, ""]).encode())
     assert [text for _, text in read_numbered_lines(path)] == texts
@@ -160,6 +162,17 @@ def test_other_encodings(tmp_path, encoding, suffix):
     path = write(tmp_path, "file" + suffix, PACK[suffix]("".join(lines).encode(encoding)))
     with open_text(path, encoding) as read:
         assert list(read) == [line.replace("\r", "") for line in lines]
+
+
+@suffixes
+def test_another_encoding_than_that_of_the_file(tmp_path, suffix):
+    path = write(tmp_path, "file" + suffix, PACK[suffix]("un café\n".encode() * 9000))
+    warns = pytest.warns(GraphAttnWarning, match="is probably UTF-8, but is read as cp1252")
+    with warns as caught, open_text(path, "cp1252") as lines:
+        assert {*lines} == {"un cafÃ©\n"}
+    assert len(caught) == 1
+    with pytest.raises(DataError, match="is not utf-16: "):
+        open_text(path, "utf-16")
 
 
 def test_scripts_of_several_bytes(tmp_path):

@@ -82,6 +82,9 @@ TEXT = {
     "XML ": '\n<sentences lang="en">\n  <sentence id="1">',
     "SGML": '<refset setid="a" srclang="any">\n<doc>\n',
     "brat": "T1\tORG 0 4\tSony\nT2\tLOC 8 12;15 20\tNew York\nR1\tin Arg1:T1 Arg2:T2\n",
+    "brat ": "#1\tAnnotatorNotes T1\tx\nT1\tORG 0 4\tSony\n",
+    "subtitles": "1\n00:00:01,000 --> 00:00:02,000\nSo nice\n",
+    "subtitles ": "WEBVTT - so\n\nNOTE so\n\n00:01.000 --> 00:02.000\nSo nice\n",
     "brackets": "( (S (NP-SBJ (NNP Ada))\n   (VP (VBD ran))))\n",
     "brackets ": "(ROOT\n  (S\n    (NP (DT A) (NN dog))\n    (VP (VBZ runs))))\n",
     "brackets  ": "(3 (2 (2 A) (2 film)) (4 fine))\n(1 (2 Dull) (1 .))\n",
@@ -92,6 +95,8 @@ TEXT = {
     "YAML ": 'version: "3.1"\n\nnlu:\n- intent: greet\n',
     "JSON object": '{\n "data": [1]\n}\n',
     "JSON array": '[\n ["a", "pos"],\n ["b", "neg"]\n]\n',
+    "JSON array ": '["a \\"b\\"", "c"]',
+    "JSON array  ": '[["Ada left", {"entities": [[0, 3, "PER"]]}]]',
 }
 
 
@@ -146,6 +151,8 @@ def test_a_page_in_place_of_a_table(tmp_path, name):
         "--- a line",
         "version: the best",
         "[ a ]",
+        '["a" is a word]',
+        "1\n00:00 --> midnight",
         "PARIS",
         "x = 1",
         "version https, not http",

@@ -44,12 +44,13 @@ from graphattn.models._saving import ModelFiles
 from graphattn.models.heads import ClassificationHead, Head, PairHead
 from graphattn.models.training._decisions import FOLDS, ScoredTexts, calibrate, is_small, tune_thresholds
 from graphattn.models.training._hints import (
+    hint_at_alike_classes,
     hint_at_forgotten_classes,
     hint_at_joined_names,
     hint_at_lists,
     hint_at_marks,
     hint_at_quantities,
-    hint_at_swapped_columns,
+    hint_at_single_labels,
 )
 from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
 
@@ -184,7 +185,8 @@ class Classification(LabelTask):
             )
         if self.tune_threshold is not None:
             self._check_tunable(examples.labels)
-        hints = [hint_at_quantities(self.labels.classes) or hint_at_swapped_columns(labels), hint_at_marks(labels)]
+        hints = [hint_at_quantities(self.labels.classes) or hint_at_single_labels(labels), hint_at_marks(labels)]
+        hints.append(hint_at_alike_classes(self.labels.classes))
         if not self.multilabel:
             hints.append(hint_at_lists(examples.labels, self.labels.classes))
             hints.append(hint_at_joined_names(examples.labels, self.labels.classes))

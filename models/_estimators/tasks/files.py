@@ -18,7 +18,7 @@ from graphattn.builders.readers._corpus import describe_corpus
 from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.builders.readers._rows import Skip, raise_or_skip
 from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -178,6 +178,13 @@ def _read_table(path: Path, options: Mapping[str, Any]) -> tuple[list[Any], list
     return _split_pairs(pairs, path)
 
 
+def _warn_of_numbers(rows: Sequence[Sequence[str]], path: str) -> None:
+    """Warn of texts that are probably the numbers of the others."""
+    for side, texts in zip(("sources", "targets"), zip(*rows, strict=True), strict=True):
+        if all(text.strip().isdecimal() for text in texts[1:] or texts):  # the first may be a header
+            warn_caller(GraphAttnWarning(f"{path}: the {side} are numbers; are they those of lines, and no texts?"))
+
+
 def _read_rows(
     lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None
 ) -> Iterator[Example]:
@@ -190,6 +197,7 @@ def _read_rows(
         separator = find_parallel_separator(sample)
         if separator is not None and (text, second) == ("text", "second"):  # other names require a header
             columns = ("text", "second")
+            _warn_of_numbers([line.split(separator) for line in sample if line.count(separator) == 1], lines.path)
             return read_labelled_lines(lines, columns=columns, separator=separator, header=header, skip=skip)
         if len(names) > 2 and separator is None:
             hint = "Name them in a header, or keep two: cut -f1,2 OLD > NEW.tsv."

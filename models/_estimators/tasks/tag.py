@@ -38,7 +38,7 @@ from graphattn.models._prediction import Predictions, segment_probability
 from graphattn.models._reports import Outcomes
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads._word_features import WordFeatureBranch
-from graphattn.models.training._hints import hint_at_forgotten_classes, hint_at_marks
+from graphattn.models.training._hints import hint_at_forgotten_classes, hint_at_marks, hint_at_misspelt_entities
 from graphattn.models.training._metrics import tagging_metrics
 from graphattn.options import ParsingOptions
 
@@ -162,6 +162,9 @@ class Tagging(LabelTask):
     def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
         if self.scheme == "auto":
             self.scheme = self._detect_scheme(labels, "IOB2")
+            hint = hint_at_misspelt_entities(self.list_names(labels)) if self.scheme == "none" else None
+            if hint is not None:
+                warn_caller(hint)
         try:
             tags = Counter(chain(self._flat_labels(labels), known))
             return LabelSet.of(_complete_entity_tags(tags, self.scheme), what="tag")

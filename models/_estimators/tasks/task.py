@@ -44,7 +44,7 @@ from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS, FINE_TUNING
 from graphattn.models.training._decisions import ScoredTexts
-from graphattn.models.training._hints import hint_at_half_pairs
+from graphattn.models.training._hints import hint_at_empty_inputs
 from graphattn.options import ParsingOptions
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ class Task:
         The examples, with words in place of raw texts
         """
         columns = examples.columns
-        if len(columns) == 2 and (hint := hint_at_half_pairs(*columns)):
+        if hint := hint_at_empty_inputs(columns):
             warn_caller(hint)
         if previous is None:
             columns = inputs.fit(columns, options["training"].seed)

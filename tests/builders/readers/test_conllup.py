@@ -46,6 +46,12 @@ def test_a_file_without_parts_of_speech(corpus):
     assert caught.value.options == ("tags",)
 
 
+def test_joined_files_have_the_same_columns(corpus, broken):
+    assert len(list(read_conllup(corpus("a.cupt", *PLUS, *PLUS)))) == 4
+    path = corpus("a.cupt", *PLUS, "# global.columns = ID FORM HEAD UPOS DEPREL PARSEME:MWE", "1\tOh\t0\tINTJ\t_\t*")
+    broken(read_conllup(path), path, len(PLUS) + 1)
+
+
 @pytest.mark.parametrize(
     ("lines", "columns"),
     [

@@ -250,6 +250,18 @@ def test_pairs_in_order(names, content, sources, write):
             "{source}, line 2: the line is empty, and 3 more pairs have such a line. "
             "Delete it in both files, or complete it.",
         ),
+        (
+            "a\nsource\nb\n",
+            "x\ntarget\ny\n",
+            "{source}, line 2: this is a header inside the table, as in files that were joined. "
+            "Delete it in both files.",
+        ),
+        (
+            "a\n",
+            '<refset trglang="de">\n<seg id="1">x</seg>\n',
+            "{target}: is XML or SGML. Write a table of its texts and labels, "
+            "for example pandas.read_xml(OLD).to_csv(NEW, index=False).",
+        ),
     ],
 )
 def test_different_numbers_of_sources_and_targets(source, target, message, write):
@@ -258,6 +270,12 @@ def test_different_numbers_of_sources_and_targets(source, target, message, write
     with pytest.raises(DataError) as caught:
         list(read_parallel(paths["source"], paths["target"]))
     assert str(caught.value) == message.format(**paths, hint="Give as many sources as targets.")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.json", "a.jsonl"])
+def test_a_table_is_no_side_of_a_pair(write, name):
+    with pytest.raises(DataError, match="is a table, not a text"):
+        list(read_parallel(write("a.en", "a\n"), write(name, '{"text": "x"}\n')))
 
 
 def test_pairs_with_an_empty_or_unreadable_line_are_skipped_in_both_files(write, tmp_path):

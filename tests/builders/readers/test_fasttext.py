@@ -41,9 +41,13 @@ def test_labels_and_texts(corpus, lines, options, expected):
     assert list(read_fasttext(corpus("a.txt", *lines), **options)) == examples
 
 
-def test_a_label_of_blanks_has_no_name(corpus):
-    with pytest.raises(DataError, match="has no name after it"):
-        list(read_fasttext(corpus("b.txt", "__label__\u00a0 one")))
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("__label__\u00a0 one", "has no name after it"), ("__label__a,__label__b one", "has '__label__' inside")],
+)
+def test_names_of_labels(corpus, line, problem):
+    with pytest.raises(DataError, match=problem):
+        list(read_fasttext(corpus("b.txt", line), multilabel=True))
 
 
 @pytest.mark.parametrize("prefix", ["", "a b"])

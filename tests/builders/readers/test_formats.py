@@ -251,6 +251,7 @@ ROLES = {"format": "conll", "suffix": ".txt", "predicate_column": 2, "tag_column
 TREES = {"format": "conllup", "suffix": ".tab", "columns": ("index", "token", "tag", "head")}
 TAGGED = ["Ada B-PER x", "sings O x", "", "Rome B-LOC x"]
 TREC = {"format": "labelled", "suffix": ".label", "columns": ["label", "text"], "separator": " "}
+SWAPPED = ["so good\tx", "not good\ty", "so bad\tx"]
 REVIEWS = {"format": "csv", "suffix": ".csv", "text": "review", "label": "mood"}
 
 
@@ -307,6 +308,8 @@ def resolve(path, training, *, format="auto", labels=TAGS, **options):
         ("a.txt", ["5 is a number", "Where ?", "So it is"], TREC, (), False),
         ("a.label", ["How far ?", "Where ?"], TREC, {"A:b", "C:d"}, False),
         ("a.label", ["A:b How far ?", "X:y Where ?"], TREC, None, True),
+        ("a.tsv", SWAPPED, {"format": "labelled", "suffix": None, "columns": ["label", "text"]}, None, False),
+        ("a.tsv", SWAPPED, {"format": "labelled", "suffix": ".tsv", "columns": ["label", "text"]}, None, True),  # given
         ("a.tsv", ["7\tx\tgood"], {"format": "labelled", "columns": [None, "label", "text"]}, {"x"}, True),
         ("a.tsv", ["7\tx\tgood\tmore"], {"format": "labelled", "columns": [None, "label", "text", "..."]}, {"x"}, True),
         ("a.csv", ["id,review", "1,so good"], REVIEWS, {"x"}, True),
@@ -346,7 +349,6 @@ def test_a_first_column_that_counted_in_training(corpus):
     "lines",
     [
         ['[{"id": 0, "paragraphs": [{"sentences": [{"tokens": [{"orth": "Ada", "ner": "U-PER"}]}]}]}]'],  # spaCy 2
-        ['[["Who is Ada?", {"entities": [[7, 10, "PERSON"]]}]]'],
         ['{"sentences": [["Ada", "left"]], "ner": [[[0, 0, "Person"]]]}'],  # SciERC
         ["Ada_NNP left_VBD", "Bob_NNP came_VBD"],
         ["Ada###N\tleft###V", "Bob###N\tcame###V"],  # AllenNLP

@@ -305,6 +305,18 @@ def test_a_csv_file_without_commas_between_its_fields(corpus, line, sign):
     assert caught.value.options == (("delimiter",) if sign == "tabs" else ("text", "label", "columns"))
 
 
+@pytest.mark.filterwarnings("error")
+def test_signs_within_quotes_separate_no_fields(corpus):
+    path = corpus("a.csv", *(f'{number % 3},"good, really; so {number}"' for number in range(9)))
+    assert next(read_labelled_lines(path, columns=("label", "text"))) == Example("good, really; so 0", label="0")
+
+
+def test_a_comma_in_each_text_separates_no_fields(corpus):
+    path = corpus("a.csv", *(f"{number % 3};so good, {number}" for number in range(9)))
+    with pytest.warns(Hint, match="read ';' between the fields"):
+        assert next(read_labelled_lines(path, columns=("label", "text"))) == Example("so good, 0", label="0")
+
+
 def test_lists_of_words_or_sentences_are_texts(corpus):
     lines = ['{"text": ["Do", "n\'t", "10 000"], "label": 1}', '{"text": ["I saw it.", "It is so good."], "label": 0}']
     words, text = read_table(corpus("a.jsonl", *lines))
@@ -392,21 +404,42 @@ def test_an_answer_that_is_no_decision(corpus, options):
         assert len(list(read_corpus(path, **options))) == 2
 
 
+DISTINCT = [f"{number % 2}\tso good, {number}" for number in range(12)]
+
+
+@pytest.mark.filterwarnings("ignore:.*as a header")
 @pytest.mark.parametrize(
-    ("name", "lines", "options", "line"),
+    ("name", "lines", "options", "line", "count"),
     [
-        ("a.csv", ["text,label", "so,1", "text,label", "no,0"], {}, 3),
-        ("a.tsv", ["text\tlabel", "so\t1", "text\tlabel"], {}, 3),
-        ("a.csv", ["text, label", "so,1", "text, label", "no,0"], {}, 3),
-        ("a.tsv", ["so\tgood", "yes\t1", "so\tgood"], {"columns": ("text", "label"), "header": True}, 3),
+        ("a.csv", ["text,label", "so,1", "text,label", "no,0"], {}, 3, 2),
+        ("a.tsv", ["text\tlabel", "so\t1", "text\tlabel"], {}, 3, 1),
+        ("a.csv", ["text, label", "so,1", "text, label", "no,0"], {}, 3, 2),
+        ("a.tsv", ["so\tgood", "yes\t1", "so\tgood"], {"columns": ("text", "label"), "header": True}, 3, 1),
+        # in another order, with other names, in the middle of examples
+        ("a.csv", ["id,text,label", "1,so,1", "label,text,id", "2,no,0"], {}, 3, 2),
+        ("a.csv", ["id,text,label", "1,so,1", "key,Sentence,category", "2,no,0"], {}, 3, 2),
+        ("a.tsv", [*DISTINCT, "label\tsentence1", *DISTINCT], {}, 13, 24),
+        ("a.tsv", [*DISTINCT, '"sentiment"\t"tweet"', *DISTINCT], {}, 13, 24),
+        ("a.tsv", ["label\tsentence1", *DISTINCT, "label\tsentence1", *DISTINCT], {}, 14, 24),
+        ("a.tsv", ["Urteil\tSatz", *DISTINCT, "Urteil\tSatz", *DISTINCT], {}, 14, 24),
+        ("a.tsv", ["A dog.\tEin Hund.", "source\ttarget"], {"columns": ("text", "second"), "task": None}, 2, 1),
     ],
 )
-def test_the_header_of_a_joined_file_is_no_example(corpus, broken, name, lines, options, line):
+def test_the_header_of_a_joined_file_is_no_example(corpus, broken, name, lines, options, line, count):
     path = corpus(name, *lines)
-    broken(read_corpus(path, task="classify", **options), path, line)
+    options = {"task": "classify", **options}
+    broken(read_corpus(path, **options), path, line)
     bad = []
-    read = list(read_corpus(path, task="classify", skip=bad.append, **options))
-    assert (len(bad), len(read)) == (1, len(lines) - 2)
+    read = list(read_corpus(path, skip=bad.append, **options))
+    assert (len(bad), len(read)) == (1, count)
+
+
+def test_names_of_columns_may_be_an_example(corpus):
+    """Words and their translations, and in a file that has no header."""
+    path = corpus("a.tsv", "dog\tHund", "text\tText", "title\tTitel")
+    assert len(list(read_labelled_lines(path, columns=("text", "second")))) == 3
+    path = corpus("a.tsv", "1\tso", "0\tno", "label\tsentence")
+    assert len(list(read_labelled_lines(path, header=False))) == 3
 
 
 def test_a_table_of_one_column_may_repeat_its_header(corpus):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.readers import read_conll, read_word_tag
-from graphattn.exceptions import ConfigError, DataError, GraphAttnError, Hint
+from graphattn.exceptions import ConfigError, DataError, GraphAttnError, GraphAttnWarning, Hint
 
 NEWS = ["-DOCSTART- -X- O O", "", "EU NNP I-NP I-ORG", "rejects VBZ I-VP O", "", "", "Peter NNP I-NP I-PER"]
 
@@ -225,6 +225,40 @@ def test_comments_headers_and_counts(corpus, recwarn, lines, options, hints, wor
     sentences = list(read_conll(path, **options))
     assert "/".join(" ".join(sentence.tokens) for sentence in sentences) == words
     assert [str(warning.message) for warning in recwarn] == [f"{path}: {hint}" for hint in hints]
+
+
+@pytest.mark.filterwarnings("ignore:.*as a header", "ignore:.*counts the words")
+@pytest.mark.parametrize(
+    ("lines", "options", "line"),
+    [
+        (["WORD POS", *PAIRS, "", "WORD POS", *PAIRS], {}, 8),
+        (["Wort Klasse", "Ada B-PER", "singt O", "", "Wort Klasse", "Ada B-PER"], {}, 5),
+        (["nr wort klasse", "1 Ada NE", "2 . $.", "", "nr wort klasse", "1 Bob NE"], {}, 5),
+        ([*PAIRS, "", "word pos", *PAIRS], {}, 7),
+        ([*PAIRS, "", "#FORM UPOS", *PAIRS], {}, 7),
+        ([*PAIRS, "", "word pos", *PAIRS], {"header": False}, None),
+    ],
+)
+def test_the_header_of_a_joined_file_is_no_word(corpus, broken, lines, options, line):
+    path = corpus("a.conll", *lines)
+    if line is None:
+        assert list(read_conll(path, **options))
+    else:
+        broken(read_conll(path, **options), path, line)
+
+
+def test_a_quote_as_tables_write_it(corpus):
+    path = corpus("a.conll", *PAIRS, *['"""" ``'] * 2)
+    with pytest.warns(GraphAttnWarning, match='line 6: the word """" is read as it is') as caught:
+        assert list(read_conll(path))[1].tokens[2:] == ('""""', '""""')
+    assert len(caught) == 1
+
+
+def test_a_file_without_blank_lines(corpus):
+    path = corpus("a.conll", *PAIRS[:3], *["dogs NNS"] * 501, "", *["cats NNS"] * 501)
+    with pytest.warns(GraphAttnWarning, match="line 4: .* has 501 words") as caught:
+        assert len(list(read_conll(path))) == 3
+    assert len(caught) == 1
 
 
 ROWS = [f"doc {number} w{number} X" for number in range(10)]

@@ -71,3 +71,11 @@ def test_no_choice_of_a_layer(export, header, layer):
     with pytest.raises(DataError) as caught:
         list(read_webanno(export(*SENTENCE, header=header), layer=layer))
     assert caught.value.options == ("layer",)
+
+
+def test_joined_files_have_the_same_layers(export, broken):
+    text = export(*SENTENCE, "").read_text(encoding="utf-8")
+    path = export(*SENTENCE, "", text.rstrip("\n"))
+    assert [sentence.tags[:2] for sentence in read_webanno(path)] == [("B-LOC", "I-LOC")] * 2
+    path = export(*SENTENCE, "", text.replace(f"{POS}\n", "").rstrip("\n"))
+    broken(read_webanno(path), path, len(SENTENCE) + 8)

@@ -6,7 +6,7 @@ import pytest
 
 from graphattn.builders import Dependency, TextGraphBuilder
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, GraphAttnWarning
 from graphattn.models import Translator
 
 EXPECTED = (["A dog.", "A cat."], ["Ein Hund.", "Eine Katze."])
@@ -87,6 +87,13 @@ def test_more_than_two_columns(tmp_path, name):
     (tmp_path / name).write_text("Go.\tGeh.\tCC-BY 2.0\nHi.\tHallo!\tCC-BY 2.0\n")
     with pytest.raises(DataError, match="cut -f1,2"):
         Translator().read([tmp_path / name])
+
+
+@pytest.mark.parametrize(("text", "side"), [("1\ta\n2\tb\n", "sources"), ("en ||| id\na ||| 1\n", "targets")])
+def test_numbers_of_texts(tmp_path, text, side):
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.warns(GraphAttnWarning, match=f"the {side} are numbers"):
+        assert Translator().read([tmp_path / "a.txt"])
 
 
 def test_a_page_is_no_table(tmp_path):

@@ -9,18 +9,20 @@ from graphattn.builders import Sentence
 from graphattn.exceptions import Hint
 from graphattn.models import SearchOptions
 from graphattn.models.training._hints import (
+    hint_at_alike_classes,
     hint_at_dotless_i,
+    hint_at_empty_inputs,
     hint_at_empty_texts,
     hint_at_forgotten_classes,
-    hint_at_half_pairs,
     hint_at_invisible_ends,
     hint_at_joined_names,
     hint_at_lists,
     hint_at_loss,
     hint_at_marks,
+    hint_at_misspelt_entities,
     hint_at_quantities,
     hint_at_single_class,
-    hint_at_swapped_columns,
+    hint_at_single_labels,
     hint_at_vectors,
 )
 
@@ -64,11 +66,19 @@ QUARTERS = [str(number / 4) for number in range(30)]
         (hint_at_quantities, [str(number) for number in range(30)], False),
         (hint_at_quantities, ["0.5", "1", "1.5"], False),
         (hint_at_quantities, [*QUARTERS, "none"], False),
-        (hint_at_swapped_columns, [f"the film was {number}" for number in range(20)], True),
-        (hint_at_swapped_columns, [*range(11), *"a" * 9], True),
-        (hint_at_swapped_columns, [*range(10), *"a" * 10], False),
-        (hint_at_swapped_columns, range(19), False),
-        (hint_at_swapped_columns, "ab" * 20, False),
+        (hint_at_single_labels, [f"the film was {number}" for number in range(20)], True),
+        (hint_at_single_labels, [*range(11), *"a" * 9], True),
+        (hint_at_single_labels, [*range(10), *"a" * 10], True),
+        (hint_at_single_labels, ["Urteil", *"ab" * 10], True),
+        (hint_at_single_labels, ["Urteil", *"ab" * 9], False),
+        (hint_at_single_labels, range(19), False),
+        (hint_at_single_labels, "ab" * 20, False),
+        (hint_at_alike_classes, ["Yes", "no", "yes"], True),
+        (hint_at_alike_classes, ["1", "10", "x"], False),
+        (hint_at_misspelt_entities, ["PER-B", "PER-I", "O"], True),
+        (hint_at_misspelt_entities, ["B_PER", "O"], True),
+        (hint_at_misspelt_entities, ["B_PER", "E-X"], False),
+        (hint_at_misspelt_entities, ["b-per", "nn", "O"], False),
         (hint_at_empty_texts, [" "] * 3 + ["a text"] * 27, False),
         (hint_at_empty_texts, [" "] * 4 + ["a text"] * 26, True),
         (hint_at_empty_texts, [" "] * 30, True),
@@ -97,10 +107,12 @@ def test_classes_that_are_emoji_are_visible():
         ((["a", ""], [" ", " "]), "1 of 2 first texts and 2 of 2 second texts are empty"),
         (([["a"], []], [Sentence(["a"]), Sentence([])]), "1 of 2 first texts and 1 of 2 second texts"),
         ((["a", "."], ["b", "c"]), None),
+        ((["a", ""],), "1 of 2 texts are empty"),
+        ((["a"] * 9 + [""],), None),
     ],
 )
-def test_half_pairs(columns, found):
-    hint = hint_at_half_pairs(*columns)
+def test_empty_texts(columns, found):
+    hint = hint_at_empty_inputs(columns)
     assert (hint is None) if found is None else (found in str(hint))
 
 
@@ -206,6 +218,8 @@ def test_lists_of_labels(classes, given):
         ("pair regressor", [("a", ""), ("b", "c")] * 2, [0.0, 1.0] * 2, "2 of 4 second texts are empty"),
         ("classifier", ["a"] * 30, [f"{number}.5" for number in range(30)], "the labels are 30 different numbers"),
         ("classifier", ["a b", "c d"] * 6, ["['x', 'y']", "z"] * 6, "6 of 12 labels are lists"),
+        ("classifier", ["a", "b", "c"] * 3, ["1", "1.0", "2"] * 3, "labels '1' and '1.0' are different classes"),
+        ("tagger", [["Ada", "ran"]] * 3, [["b-per", "o"]] * 3, "tags such as 'b-per' are read as plain tags"),
         ("classifier", ["\u0131ş\u0131k ve k\u0131z", "IŞIK VE KIZ"] * 6, ["a", "b"] * 6, "2 words with a capital I"),
     ],
 )
