@@ -189,7 +189,10 @@ class Lexicon:
 
 
 class LexiconFeatures(nn.Module):
-    """The sum of embeddings of a token's suffixes, its marks in the gazetteer, and embeddings of its values."""
+    """The sum of embeddings of a token's suffixes, its marks in the gazetteer, and embeddings of its values in columns.
+
+    The sizes of the lexicon count, not its entries.
+    """
 
     def __init__(self, lexicon: Lexicon):
         super().__init__()

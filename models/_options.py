@@ -222,7 +222,10 @@ PRECISIONS = ("32", "bf16", "int8", "auto")
 
 
 def resolve_precision(precision: str | None, device: str | torch.device = "auto") -> str:
-    """The precision on a device: ``"auto"`` is ``"32"`` or ``"bf16"``, and ``"int8"`` is ``"32"`` without it."""
+    """The precision on a device: ``"auto"`` is ``"32"`` or ``"bf16"``, and ``"int8"`` is ``"32"`` without it.
+
+    None is 32 on a CPU, else auto.
+    """
     if precision is None:
         precision = "32" if torch.device(device).type == "cpu" else "auto"
     require_choice("precision", precision, PRECISIONS)

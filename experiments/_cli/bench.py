@@ -223,7 +223,7 @@ def measure(name: str, options: BenchOptions) -> BenchmarkReport:
     benchmark = BENCHMARKS[name]
     if benchmark.measure is not None:
         return benchmark.measure(_make_settings(options, benchmark.lengths, benchmark.quick))
-    is_training = name == "train-step"  # of encoders
+    is_training = name == "train-step"  # it is in _encoder.py
     module: Any = import_module(f"graphattn.experiments.benchmarks._{'encoder' if is_training else name}")
     function: Callable[..., BenchmarkReport] = module.measure_training if is_training else module.measure
     if name == "store":

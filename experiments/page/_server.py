@@ -30,8 +30,8 @@ def serve(
 ) -> None:
     """Serve the live page of one model, or of two side by side, until Ctrl-C.
 
-    An input has so many ``texts``, 2 for pairs. Port 0 selects a free one. ``ready`` gets the page's URL as soon as the
-    server answers, and Ctrl-C ends it.
+    An input has ``texts`` texts, 2 for pairs. Port 0 selects a free one. ``ready`` gets the page's URL as soon as the
+    server answers, and Ctrl-C ends it. A ConfigError: FastAPI or uvicorn are missing, or the address is not available.
     """
     app = make_app(models, texts=texts, host=host)
     _reject_every_address(host)

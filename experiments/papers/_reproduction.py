@@ -67,14 +67,12 @@ class Request:
         """The changes of ``--set`` to a run."""
         return parse_changes(self.words, data_set, encoder)
 
-    def has_picture(self) -> bool:
-        """Whether there is a picture to draw; an error if it has another format."""
-        if self.picture is None:
-            return False
+    def check_picture(self) -> None:
+        """Reject a picture of another format."""
         from graphattn.experiments.drawing._canvas import check_format
 
-        check_format(self.picture)
-        return True
+        if self.picture is not None:
+            check_format(self.picture)
 
     def find_experiments(self) -> list[Experiment]:
         """Tables and figures of some papers; without a number, those that have the rows."""
@@ -135,7 +133,7 @@ def show_hours(request: Request, files: Sequence[Path]) -> str:
     return hours_table(experiments, [row for path in files for row in rows.read_rows(path)], len(request.seeds))
 
 
-def hours_table(experiments: Sequence[Experiment], rows: Iterable[Mapping[str, Any]], seeds: int) -> str:
+def hours_table(experiments: Sequence[Experiment], recorded_rows: Iterable[Mapping[str, Any]], seeds: int) -> str:
     """Runs and core hours of each table and figure, as Markdown.
 
     A run takes as long as the median of its recorded ones; without any as those of its encoder on its data set (MTL-16
@@ -143,7 +141,7 @@ def hours_table(experiments: Sequence[Experiment], rows: Iterable[Mapping[str, A
     shares runs with an earlier one only adds its own.
     """
     recorded: defaultdict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
+    for row in recorded_rows:
         for key in _list_keys(row):
             recorded[key].append(row)
     lines = [["paper", "table", "runs", "not timed", "core hours"]]
@@ -196,7 +194,8 @@ def reproduce(request: Request) -> None:
 
 def _reproduce_data_sets(request: Request) -> None:
     """Run data sets with encoders, and print the table of the runs."""
-    if request.has_picture() and len(request.encoders) < 2:
+    request.check_picture()
+    if request.picture is not None and len(request.encoders) < 2:
         raise ConfigError("{picture} compares encoders; name two with {encoder}", options=("picture", "encoder"))
     if not request.only_show:
         _run_data_sets(request)
@@ -231,7 +230,8 @@ def _run_data_sets(request: Request) -> None:
 def _reproduce_papers(request: Request) -> None:
     """Run the rows of tables and figures, print and draw them."""
     experiments = request.find_experiments()
-    if request.has_picture() and len(experiments) > 1:
+    request.check_picture()
+    if request.picture is not None and len(experiments) > 1:
         options = ("picture", "figure", "table")
         raise ConfigError("{picture} is of one figure; name it with {figure} or {table}", options=options)
     if request.only_show:

@@ -54,7 +54,7 @@ def register_encoder(options: type[EncoderOptions], encoder: type[Encoder]) -> N
 
 
 def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> EncoderOptions:
-    """Encoder options, given as a name, as plain values with a ``name``, or as options."""
+    """Encoder options, given as a name, plain values with a ``name``, or options; an unknown name is a ConfigError."""
     if isinstance(encoder, EncoderOptions):
         return encoder
     if isinstance(encoder, Mapping) and "name" not in encoder:

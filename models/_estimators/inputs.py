@@ -45,8 +45,14 @@ def name_dev_set_in_errors() -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        error.message, error.alternative = f"the dev set: {error.message}", None
-        raise
+        raise DataError(
+            f"the dev set: {error.message}",
+            path=error.path,
+            line=error.line,
+            field=error.field,
+            hint=error.hint,
+            options=error.options,
+        ) from error
 
 
 def input_fields(x: Any) -> dict[str, Any]:

@@ -57,7 +57,8 @@ def capture_scores(model: TextModel, batch: Batch, *, features: bool = False) ->
     """Run a model with a head in evaluation mode, and reject a batch with too many weights."""
     layers: list[LayerWeights] = []
     by_feature: list[dict[str, Tensor]] = []
-    modules = [module for module in model.encoder.modules() if features and isinstance(module, TensorizedAttention)]
+    every = model.encoder.modules() if features else ()
+    modules = [module for module in every if isinstance(module, TensorizedAttention)]
     per_head = 1 + max((module.head_feats for module in modules), default=0)
     check_num_weights(count_weights(model.encoder, batch.graph) * per_head, batch.graph)
     with in_evaluation(model), _recording_features(modules, by_feature):

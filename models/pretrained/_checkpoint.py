@@ -126,7 +126,7 @@ def digest_directory(folder: Path) -> str:
 
 
 def find_file(folder: Path, name: str) -> Path:
-    """A file inside a directory; one that is no regular file, such as a pipe to wait for, is rejected."""
+    """A file inside a directory; one that is no regular file, such as a pipe, which would block, is rejected."""
     path = find_inside(folder, name)
     if not path.exists():
         raise ModelDirectoryError(f"{folder} has no {name}. Download the whole model directory")
@@ -219,7 +219,7 @@ def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture)
 
 
 def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    """The weights of a directory as float32, under the names of our parameters, which have these shapes."""
+    """The weights of a directory as float32, under the names of our parameters, whose ``shapes`` these are."""
     with ExitStack() as stack:
         tensors = _open_tensors(folder, stack)
         weights = {}

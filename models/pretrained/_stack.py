@@ -50,7 +50,10 @@ class StackedEncoder(Encoder):
 
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, embedding width + F) word vectors of the pretrained model and F other features -> (N, width)."""
+        """(N, embedding width + F) word vectors of the pretrained model and F other features -> (N, width).
+
+        The weights of the pretrained model come first.
+        """
         width = self.lower.architecture.embedding
         words, features = tokens.split([width, tokens.shape[1] - width], dim=1)
         states = torch.cat([self.lower(graph, words, weights=weights), features], dim=1)

@@ -129,7 +129,10 @@ def is_first_process() -> bool:
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Write checkpoints atomically; Lightning moves them from the temporary folder, perhaps of another file system."""
+    """Write checkpoints atomically.
+
+    Lightning writes to the system's temporary folder and moves the file, which is not atomic across file systems.
+    """
 
     @override
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:

@@ -235,7 +235,7 @@ class TrainingModule(pl.LightningModule):
         return self.options.accumulate / left if batch_idx >= len(self.loader) - left else 1.0
 
     def finish_epoch(self) -> dict[str, float]:
-        """Evaluate on the dev set; log and return the epoch's metrics."""
+        """Evaluate on the dev set; log and return the epoch's metrics. A DivergenceError: weights are not finite."""
         self._read_losses()
         sums = torch.stack([weights.detach().sum(dtype=torch.float32) for weights in self.parameters()])
         if not sums.isfinite().all():  # ten times as fast as to look at each weight
