@@ -168,11 +168,15 @@ def _split_after_hashes(group: list[str]) -> tuple[list[str], list[str]]:
 
 def _is_header(sentences: list[list[list[str]]], tag_column: int) -> bool:
     """Whether the first row is unlike all others: it names the tokens, or has no number or no tag where they have."""
-    first, *rows = chain.from_iterable(sentences)
-    rows = [row for row in rows if row != first]
+    first = sentences[0][0]
+    if any(map(_names_tokens, first)) and any(name.lower() in _TAG_NAMES for name in first):
+        others = _without(sentences, first)  # files that were joined repeat it
+    else:
+        others = list(filter(None, [sentences[0][1:], *sentences[1:]]))
+    rows = list(chain.from_iterable(others))
     if not rows or len(first) < 2 or len(first) != len(rows[0]):
         return False
-    if len(rows) > 1 and _count_words(_without(sentences, first)) and not first[0].isdecimal():
+    if len(rows) > 1 and _count_words(others) and not first[0].isdecimal():
         return not NOT_A_WORD.fullmatch(first[0])
     tags = [row[tag_column] for row in [first, *rows] if -len(row) <= tag_column < len(row)]
     if not tags or tags[0] in tags[1:]:

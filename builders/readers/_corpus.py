@@ -23,8 +23,8 @@ from graphattn.builders.readers._formats import (
     reject_table,
     require_feature_columns,
 )
-from graphattn.builders.readers._rows import Skip, inner_header_error, iterate_with_errors, raise_or_skip
-from graphattn.builders.readers._samples import SAMPLE_LINES, is_inner_header
+from graphattn.builders.readers._rows import Skip, iterate_with_errors, raise_or_skip
+from graphattn.builders.readers._samples import SAMPLE_LINES, is_header_of_pair
 from graphattn.builders.readers._sentences import read_sentences
 from graphattn.builders.readers._spans import read_spans
 from graphattn.builders.readers._table import read_labelled_lines, read_table
@@ -209,9 +209,9 @@ def read_parallel(
             raise _missing_line_error("source", number, target, source, line=number)
         if translation is None:
             raise _missing_line_error("target", number, source, target, line=number if isinstance(text, str) else None)
-        if isinstance(text, str) and is_inner_header((text, translation)):
-            error = inner_header_error(number)
-            error.path, error.hint = display_name(source), "Delete it in both files."
+        if number == 1 and isinstance(text, str) and is_header_of_pair(text, translation):
+            problem, hint = "this is a header, not a text", "Delete it in both files."
+            error = DataError(problem, path=display_name(source), line=number, hint=hint)
             raise_or_skip(error, skip)
             continue
         yield text, translation

@@ -297,7 +297,7 @@ def _fits_training(
         columns = tuple(training.get("columns") or ())
         if "label" in columns and training.get("suffix") is None:  # columns that the training corpus shows
             shown = samples.find_label_columns(sample, pairs="second" in columns)
-            if shown not in (None, columns):
+            if shown not in (None, columns) and not samples.has_word_labels(sample, columns):
                 return False
         candidates = _DetectionRequest(task, False, {}).candidates()
         fitting = [other for other in samples.match_formats(sample, "fits") if other in candidates]

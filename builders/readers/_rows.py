@@ -288,10 +288,16 @@ def reject_blank_rows(rows: Iterator[tuple[int, Content]]) -> Iterator[tuple[int
             yield row
 
 
-def inner_header_error(line: int | None = None) -> DataError:
-    """The error of a line with the names of columns that is not the first of the table."""
+def inner_header_error(line: int | None = None, *, optional: bool) -> DataError:
+    """The error of a line with the names of columns that is not the first of the table.
+
+    ``optional`` says whether the reader has the option ``header``.
+    """
+    problem = "this is a header inside the table, as in files that were joined"
     hint = "Delete the line; files whose columns differ cannot be joined."
-    return DataError("this is a header inside the table, as in files that were joined", line=line, hint=hint)
+    if not optional:
+        return DataError(problem, line=line, hint=hint)
+    return DataError(problem, line=line, hint=f"{hint} If it is an example, set {{header=False}}.", options=("header",))
 
 
 def reject_other_widths(
@@ -303,6 +309,7 @@ def reject_other_widths(
     too_many: str | None = None,
     more: bool = False,
     header: Sequence[str] = (),
+    optional_header: bool = False,
 ) -> Iterator[tuple[int, list[str]] | DataError]:
     """Yield rows of ``width`` fields, or ``more``, and errors in place of others, blank lines and a second header.
 
@@ -318,7 +325,7 @@ def reject_other_widths(
             yield row
             continue
         if width > 1 and names and row[1][-1].strip() in names and sorted(map(str.strip, row[1])) == sorted(names):
-            yield inner_header_error(row[0])
+            yield inner_header_error(row[0], optional=optional_header)
             continue
         if len(row[1]) == width or (more and len(row[1]) > width):
             yield row

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,8 +35,8 @@ _LIKELY_HEADERS = _COMMON_HEADERS | frozenset(
     "answer body comment content document emotion gender headline id intent is_spam message name polarity rating score "
     "source src stars summary tgt title topic translation tweet utterance v1 v2".split()
 )
-_LABEL_HEADERS = frozenset({"label", "labels", "class", "category", "gold_label"})
-_TARGET_HEADERS = _LABEL_HEADERS | frozenset(
+LABEL_HEADERS = frozenset({"label", "labels", "class", "category", "gold_label"})
+_TARGET_HEADERS = LABEL_HEADERS | frozenset(
     "emotion gender intent is_spam polarity rating score sentiment stars summary target tgt topic translation".split()
 )
 _HEADER_NAME = re.compile(r"#? ?\w+([ .#/&_-]+#?\w+){0,3}( ?\([^()]*\))?:?")
@@ -144,6 +144,8 @@ def split_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, mos
 def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
     """The separator of the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
 
+    A fitting comma that has a blank after it gives way to a sign that stands before it and has none.
+
     Examples
     --------
     >>> find_csv_delimiter(["1;very good, indeed\\n", "0;bad\\n"])
@@ -152,11 +154,14 @@ def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambd
     excel = EXCEL_DELIMITER.fullmatch(lines[0]) if lines else None
     if excel:
         return excel[1]
-    fitting = {}  # delimiter -> rows with a blank after it, where it is probably a punctuation mark
+    fitting: dict[str, int] = {}  # delimiter -> rows with a blank after it, where it is probably a punctuation mark
     for delimiter in ",\t;|":
         rows = split_rows(lines, delimiter, quoted=delimiter != "\t")
         if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
-            fitting[delimiter] = sum(any(field.startswith(" ") for field in row[1:]) for row in rows)
+            first = [line.partition(",")[0] for line in lines if line.strip()]
+            is_first = _are_mistakes_few(sum(delimiter in start for start in first), len(first))
+            if not fitting or ("," in fitting and is_first):
+                fitting[delimiter] = sum(any(field.startswith(" ") for field in row[1:]) for row in rows)
     return min(fitting, key=lambda delimiter: fitting[delimiter], default=",")
 
 
@@ -165,8 +170,8 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
 
     A header consists of names that occur nowhere else in their columns. It has a common one such as ``label``, or the
     columns show it: if the first row were an example like the others, the probability of such a name in a column would
-    be the share of cells there that are names, too, and unique. The product over all columns must be small. Rows count
-    once, since files that were joined repeat their header.
+    be the share of cells there that are names, too, and unique. The product over all columns must be small. Files
+    that were joined may repeat a header with a common name.
 
     Examples
     --------
@@ -177,7 +182,8 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     """
     names = list(map(clean_name, rows[0])) if rows else []
     words = list(map(_count_name_words, names))
-    _, *others = dict.fromkeys(map(tuple, rows)) or [()]
+    has_common = any(name.lower() in _COMMON_HEADERS for name in names)
+    others = [row for row in rows[1:] if not has_common or row != rows[0]]
     columns = [[cell.strip() for cell in column] for column in zip(*others, strict=True)]
     if len(names) < 2 or not columns or not any(names):
         return False
@@ -186,7 +192,7 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
         return any(not any(map(_NUMBER.fullmatch, column)) for column in columns)
     if not all(words[index] and name not in columns[index] for index, name in enumerate(names) if name):
         return False
-    if any(name.lower() in _COMMON_HEADERS for name in names):
+    if has_common:
         return True
     evidence = 1.0
     for name, most, column in zip(names, words, columns, strict=True):
@@ -196,11 +202,15 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     return evidence >= min(max(20, 5 * len(others)), 50)
 
 
-def is_inner_header(fields: Iterable[str]) -> bool:
-    """Whether the fields of an example are usual names of columns, as in joined files."""
-    names = [clean_name(field).lower() for field in fields]
-    distinct = len({*names}) == len(names) > 1
-    return distinct and _LIKELY_HEADERS.issuperset(names) and not _TARGET_HEADERS.isdisjoint(names)
+def is_inner_header(text: str) -> bool:
+    """Whether a text with one of ``LABEL_HEADERS`` as its label names a column, too, as in joined files."""
+    return clean_name(text).lower() in _COMMON_HEADERS - LABEL_HEADERS
+
+
+def is_header_of_pair(source: str, target: str) -> bool:
+    """Whether the first lines of two files are usual names of columns."""
+    names = {clean_name(source).lower(), clean_name(target).lower()}
+    return len(names) == 2 and _LIKELY_HEADERS.issuperset(names) and not _TARGET_HEADERS.isdisjoint(names)
 
 
 def clean_name(field: str) -> str:
@@ -259,8 +269,14 @@ def find_label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...]
         return None
     columns = (*texts, "label") if possible[0] else ("label", *texts)
     header = sample.modal_rows[0] if len(sample.modal_rows) > len(rows) else []
-    named = [field for field, name in enumerate(header) if clean_name(name).lower() in _LABEL_HEADERS]
+    named = [field for field, name in enumerate(header) if clean_name(name).lower() in LABEL_HEADERS]
     return columns if named in ([], [columns.index("label")]) else None
+
+
+def has_word_labels(sample: Sample, columns: Sequence[str]) -> bool:
+    """Whether the field of the label has no more than one word on each line."""
+    label = columns.index("label")
+    return all(len(split_at_blanks(row[label])) <= 1 for row in sample.examples if len(row) == len(columns))
 
 
 def has_recurring_labels(sample: Sample, columns: Sequence[str]) -> bool:

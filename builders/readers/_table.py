@@ -39,6 +39,7 @@ from graphattn.builders.readers._rows import (
 )
 from graphattn.builders.readers._samples import (
     EXCEL_DELIMITER,
+    LABEL_HEADERS,
     MORE,
     SAMPLE_LINES,
     clean_name,
@@ -54,7 +55,6 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint,
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ROLES = ("label", "text", "second")
-_LONGEST_NAME = 15  # with quotes and blanks; nearly all texts are longer
 
 
 class _TableColumns(NamedTuple):
@@ -179,7 +179,7 @@ def _read_delimited(
         )
         columns = columns.drop_absent_label(names)
         index = _column_indices(names, columns, lines.path)
-        parse = _row_parser(index, columns)
+        parse = _row_parser(index, columns, may_have_header=False)
         if quoted is None or isinstance(rows, QuotedRows):
             parse = _warn_of_quotes(parse, rows, lines.path)
         if keep_row is not None:
@@ -219,20 +219,19 @@ def _keep_fields(parse: _RowParser, names: Sequence[str], keep_row: KeepRow, *, 
     return parse_and_keep
 
 
-def _row_parser(
-    index: Mapping[str, Sequence[int]], columns: _TableColumns, *, may_have_header: bool = True
-) -> _RowParser:
+def _row_parser(index: Mapping[str, Sequence[int]], columns: _TableColumns, *, may_have_header: bool) -> _RowParser:
     """A function from a row to its example, or the error of a header inside the table; ``index`` is role -> fields."""
     pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
     flags = list(zip(columns.label, index["label"], strict=False))
     label = flags[0][1] if len(flags) == 1 else None
     text = _text_getter(index["text"])
     second = _text_getter(index["second"]) if index["second"] else None
-    fields, first = [*index["label"], *index["text"], *index["second"]], index["text"][0]
+    header_label = label if may_have_header else None
 
     def parse(_: int, row: list[str]) -> Example:
-        if may_have_header and len(row[first]) <= _LONGEST_NAME and is_inner_header(row[field] for field in fields):
-            raise inner_header_error()
+        is_name = header_label is not None and row[header_label].strip(' "').lower() in LABEL_HEADERS  # of few rows
+        if is_name and is_inner_header(row[index["text"][0]]):
+            raise inner_header_error(optional=True)
         parsed: Label | None = None
         if label is not None:
             if columns.require_label or row[label].strip():
@@ -473,8 +472,9 @@ def read_labelled_lines(
                 too_many="Set {columns} to what each field holds: None skips one, '...' at the end all that follow.",
                 more=more,
                 header=names,
+                optional_header=True,
             )
-            parse = _row_parser(index, in_columns, may_have_header=header is not False)
+            parse = _row_parser(index, in_columns, may_have_header=header is None and not has_header)
             if isinstance(rows, QuotedRows) or (quoted is None and separator in (None, "\t")):
                 parse = _warn_of_quotes(parse, rows, lines.path)
             if keep_row is not None:

@@ -188,16 +188,19 @@ class _ColumnReader:
             return None
         self._check(fields)
         if self._may_have_header and self._is_header(fields):
-            raise inner_header_error()
+            raise inner_header_error(optional=True)
         self._is_inside = True
         return None if self._layout.counts and NOT_A_WORD.fullmatch(fields[0]) else fields
 
     def _is_header(self, fields: list[str]) -> bool:
-        """Whether a row is the header once more, or has its usual names."""
+        """Whether a row is the header once more, or begins a sentence with usual names, where no other has that tag."""
         tag = self._columns.get("tag")
-        return fields == self._layout.header or (
-            tag is not None and names_columns(fields[self._columns["token"]], fields[tag])
-        )
+        if self._layout.header is not None or tag is None or self._is_inside:
+            return fields == self._layout.header
+        if not names_columns(fields[self._columns["token"]], fields[tag]):
+            return False
+        others = [row for row in self._layout.rows if row != fields and -len(row) <= tag < len(row)]
+        return all(row[tag] != fields[tag] for row in others)
 
     def _begins_document(self, content: str, fields: list[str]) -> bool:
         """Whether the word is ``-DOCSTART-``, whose line may have blanks in a file with tabs."""

@@ -251,10 +251,9 @@ def test_pairs_in_order(names, content, sources, write):
             "Delete it in both files, or complete it.",
         ),
         (
-            "a\nsource\nb\n",
-            "x\ntarget\ny\n",
-            "{source}, line 2: this is a header inside the table, as in files that were joined. "
-            "Delete it in both files.",
+            "source\na\n",
+            "target\nx\n",
+            "{source}, line 1: this is a header, not a text. Delete it in both files.",
         ),
         (
             "a\n",

@@ -251,6 +251,7 @@ ROLES = {"format": "conll", "suffix": ".txt", "predicate_column": 2, "tag_column
 TREES = {"format": "conllup", "suffix": ".tab", "columns": ("index", "token", "tag", "head")}
 TAGGED = ["Ada B-PER x", "sings O x", "", "Rome B-LOC x"]
 TREC = {"format": "labelled", "suffix": ".label", "columns": ["label", "text"], "separator": " "}
+SMALL = ["good\tpos", "good\tneg", "good\tmid"]
 SWAPPED = ["so good\tx", "not good\ty", "so bad\tx"]
 REVIEWS = {"format": "csv", "suffix": ".csv", "text": "review", "label": "mood"}
 
@@ -310,6 +311,7 @@ def resolve(path, training, *, format="auto", labels=TAGS, **options):
         ("a.label", ["A:b How far ?", "X:y Where ?"], TREC, None, True),
         ("a.tsv", SWAPPED, {"format": "labelled", "suffix": None, "columns": ["label", "text"]}, None, False),
         ("a.tsv", SWAPPED, {"format": "labelled", "suffix": ".tsv", "columns": ["label", "text"]}, None, True),  # given
+        ("a.tsv", SMALL, {"format": "labelled", "suffix": None, "columns": ["text", "label"]}, None, True),
         ("a.tsv", ["7\tx\tgood"], {"format": "labelled", "columns": [None, "label", "text"]}, {"x"}, True),
         ("a.tsv", ["7\tx\tgood\tmore"], {"format": "labelled", "columns": [None, "label", "text", "..."]}, {"x"}, True),
         ("a.csv", ["id,review", "1,so good"], REVIEWS, {"x"}, True),
