@@ -64,6 +64,7 @@ class Utf8Stream(io.RawIOBase):
         self._stream, self._name, self._path = stream, encoding, path
         self._decoder = info.incrementaldecoder()
         self._rest, self._line = memoryview(b""), 1
+        self._may_be_utf8 = not info.name.startswith(("utf", "unicode"))  # before the first byte beyond ASCII
         self._error: UnreadableError | None = None
 
     @override
@@ -86,9 +87,11 @@ class Utf8Stream(io.RawIOBase):
     def _decode(self, block: bytes, *, final: bool) -> str:
         """The text of a block; what is before an error, which is raised later."""
         before = self._decoder.getstate()
-        if self._line == 1 and not block.isascii() and _is_utf8(block) and not self._name.lower().startswith("u"):
-            problem = f"{self._path} is probably UTF-8, but is read as {self._name}; leave out {{encoding}}"
-            warn_caller(GraphAttnWarning(problem, options=("encoding",)))
+        if self._may_be_utf8 and not block.isascii():
+            self._may_be_utf8 = False
+            if _is_utf8(block):
+                problem = f"{self._path} is probably UTF-8, but is read as {self._name}; leave out {{encoding}}"
+                warn_caller(GraphAttnWarning(problem, options=("encoding",)))
         try:
             text: str = self._decoder.decode(block, final)
         except UnicodeDecodeError as error:
@@ -107,9 +110,9 @@ class Utf8Stream(io.RawIOBase):
 
 
 def _is_utf8(block: bytes) -> bool:
-    """Whether the beginning of a text is valid UTF-8; its last character may be cut."""
+    """Whether the beginning of a text is valid UTF-8; the last character of a full block may be cut."""
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(block)
+        codecs.getincrementaldecoder("utf-8")().decode(block, len(block) < _BLOCK_BYTES)
     except UnicodeDecodeError:
         return False
     return True

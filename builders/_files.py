@@ -195,12 +195,15 @@ class TextLines:
 
     def split_at_returns(self) -> None:
         """Cut a file of one line at carriage returns, the line ends of old Macs and some exports of Excel."""
-        raw = self._stream.readline()
+        try:
+            raw = self._stream.readline()
+        except _ARCHIVE_ERRORS as error:
+            raise _read_error(error, self.path, 1) from error
         if raw.endswith(b"\n"):
             self._sampled.append(raw)
         else:
             self._stream = io.BytesIO(raw.replace(b"\r", b"\n"))
-            warn_caller(Hint(f"{self.path}: lines end in carriage returns alone, and are read so"))
+            warn_caller(Hint(f"{self.path}: lines end in \\r only; each \\r is read as a line end"))
 
     @property
     def is_seekable(self) -> bool:
@@ -257,12 +260,12 @@ def lines_within(data: bytes, path: str, first: int) -> TextLines:
     return TextLines(path, io.BytesIO(data), ExitStack(), line=first - 1)
 
 
-def open_text(path: FilePath, encoding: str | None = None) -> TextLines:
+def open_text(path: FilePath, encoding: str | None = None, *, split_returns: bool = True) -> TextLines:
     """Open a text file in UTF-8 or another encoding, plain or compressed, and read its first block.
 
     The extension names the compression (``.gz``, ``.xz``, ``.bz2``, or none); for standard input the first bytes do.
     Parquet (``.parquet``), Arrow (``.arrow``, ``.feather``) and a JSON array of objects become JSON Lines, so that line
-    3 is the third row or object.
+    3 is the third row or object. ``split_returns`` cuts a text without ``\\n`` at two or more ``\\r``.
     """
     if isinstance(path, TextLines):
         return path
@@ -281,12 +284,12 @@ def open_text(path: FilePath, encoding: str | None = None) -> TextLines:
         _check_text(head, name)
         if is_json_array(head):
             stream = io.BufferedReader(open_json_array(TextLines(path, stream, ExitStack()), name))
+        lines = TextLines(path, stream, resources)
+        if split_returns and head.count(b"\r") > 1 and b"\n" not in head:
+            lines.split_at_returns()
     except BaseException:
         resources.close()
         raise
-    lines = TextLines(path, stream, resources)
-    if b"\r" in head and b"\n" not in head:
-        lines.split_at_returns()
     return lines
 
 

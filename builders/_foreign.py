@@ -42,6 +42,11 @@ _BINARY: Sequence[_Signature] = (
     (rb"\x89PNG|\xff\xd8\xff|GIF8[79]a", "a picture", "Give a text."),
 )
 """First bytes, name, and the way out; none of these is a text. The first that fits decides."""
+_JSON_ARRAY = (
+    "a JSON array of lists or strings",
+    "Write objects: jq -c '.[] | {text: .[0], label: .[1]}' OLD > NEW.jsonl.",
+)
+_JSON_STRING = rb'"([^"\\\t\n]|\\.)*"'
 _MARKUP: Sequence[_Signature] = (
     (
         rb"\s*(<!--.*?-->\s*)?<(!doctype\s+html|html)\b",
@@ -87,12 +92,24 @@ _MARKUP: Sequence[_Signature] = (
     ),
     (rb"\{\s*\n", "one JSON object, not JSON Lines", "Write one object on each line: jq -c '.KEY[]' OLD > NEW.jsonl."),
     (
-        rb"\[\s*(\n\s*[\[\"]|(\[\s*)?\"([^\"\\]|\\.)*\"\s*[,\]])",
-        "a JSON array of lists or strings",
-        "Write objects: jq -c '.[] | {text: .[0], label: .[1]}' OLD > NEW.jsonl.",
+        rb"\[\s*(\n\s*[\[\"]|(%b(\s*,\s*(%b|[\w.-]+))*|\[\s*\"[^\t\n]*\])\s*\]\s*(\n|$))"
+        % (_JSON_STRING, _JSON_STRING),
+        *_JSON_ARRAY,
     ),
 )
-"""The same for files of text, which a format that is named may yet read."""
+"""The same for files of text, which a format that is named may yet read. A line of text may begin like a list."""
+_JSON: Sequence[_Signature] = ((rb"\[\s*[\[\"]", *_JSON_ARRAY),)
+"""The same for files whose names end in ``.json``."""
+_PARALLEL: Sequence[_Signature] = (
+    *(row for row in _MARKUP if row[1].startswith(("HTML", "subtitles"))),
+    *(
+        (rb"\s*<(\?xml\b|!DOCTYPE\b|(refset|srcset|tmx)\b)", name, hint)
+        for _, name, hint in _MARKUP
+        if name == "XML or SGML"
+    ),
+)
+"""The same for files of a source or a target on each line, which may be code, trees or a single tag."""
+_JSON_NAME = re.compile(r"\.json(\.(gz|xz|bz2))?\Z", re.IGNORECASE)
 
 
 def reject_binary(head: bytes, path: str) -> None:
@@ -102,10 +119,18 @@ def reject_binary(head: bytes, path: str) -> None:
 
 def reject_markup(lines: Iterable[str], path: str) -> None:
     """Name a format of text that no reader reads, by its first lines."""
-    _reject(_MARKUP, "\n".join(lines).encode("utf-8", "surrogatepass"), path)
+    head = "\n".join(lines).encode("utf-8", "surrogatepass")
+    _reject(_MARKUP, head, path)
+    if _JSON_NAME.search(path):
+        _reject(_JSON, head, path)
+
+
+def reject_parallel_markup(lines: Iterable[str], path: str) -> None:
+    """The same for a file of sources or targets, of which any line may be a text."""
+    _reject(_PARALLEL, "\n".join(lines).encode("utf-8", "surrogatepass"), path)
 
 
 def _reject(rows: Sequence[_Signature], head: bytes, path: str) -> None:
     for pattern, name, hint in rows:
-        if re.match(pattern, head, re.DOTALL | re.IGNORECASE if rows is _MARKUP else re.DOTALL):
+        if re.match(pattern, head, re.DOTALL if rows is _BINARY else re.DOTALL | re.IGNORECASE):
             raise DataError(f"is {name}", path=path, hint=hint)

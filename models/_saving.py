@@ -31,6 +31,9 @@ FORMAT_VERSION = "format_version"
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
 SOURCE_TOKENIZER, CARD = "source_tokenizer.json", "README.md"
 _READ = frozenset({WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER})
+METRICS = "metrics.json"
+NOTES = frozenset({"train.yaml", METRICS})
+"""Other files that are kept when a model is loaded and saved again."""
 CHECKPOINT, RUN_SETTINGS = "last.ckpt", "training.json"
 """Files in the folder of a training run, see :mod:`graphattn.models.training._checkpoints`."""
 PACKED, KEEP_BEST = "model_files", "KeepBest"
@@ -43,7 +46,7 @@ CHECKSUM = "checksum"
 class ModelFiles:
     """The contents of a model directory.
 
-    ``labels`` are in the order of their ids, ``notes`` other text files, kept when a model is saved again, and
+    ``labels`` are in the order of their ids, ``notes`` other text files, of which those in ``NOTES`` are read, and
     ``source_tokenizer`` is a translator's second one. ``card`` has no checksum, so that it can be edited. ``digest`` is
     that of :func:`read_digest` for a model that was read.
     """
@@ -152,8 +155,8 @@ def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
         {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()},
         {
             name: (path / name).read_text(encoding="utf-8", errors="replace")
-            for name in config["sha256"].keys() - _READ
-            if (path / name).is_file()
+            for name in config["sha256"].keys() & NOTES
+            if (path / name).is_file() and file_sha256(path / name) == config["sha256"][name]
         },
         source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
         digest=json_checksum(config),

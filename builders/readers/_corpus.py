@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
-from graphattn.builders._foreign import reject_markup
+from graphattn.builders._foreign import reject_parallel_markup
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders.readers._conllu import read_conllu, read_conllup
 from graphattn.builders.readers._fasttext import read_fasttext
@@ -232,7 +232,7 @@ def _read_filled_lines(path: FilePath) -> Iterator[str | DataError]:
     """The lines, and the error in place of each that is empty or unreadable."""
     reject_table(path, "Give a text on each line, or one table of sources and targets.")
     with open_text(path) as lines:
-        reject_markup(lines.sample(SAMPLE_LINES), lines.path)
+        reject_parallel_markup(lines.sample(SAMPLE_LINES), lines.path)
         for line in iterate_with_errors(lines):
             if isinstance(line, DataError) or line.strip():
                 yield line if isinstance(line, DataError) else line.removesuffix("\n")

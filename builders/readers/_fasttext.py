@@ -52,7 +52,8 @@ def read_fasttext(
         labels = [label.strip() for label in labelled.findall(line)]
         if "" in labels and require_label:
             raise DataError(f"{prefix!r} has no name after it", hint="Add the name.")
-        if joined := next((name for name in labels if prefix in name), None):
+        joined = next((name for name in labels if prefix in name), None)
+        if joined is not None and require_label and len(prefix) > 1:
             problem = f"the label {joined!r} has {prefix!r} inside"
             raise DataError(verbatim(problem), hint="Put a blank before each label.")
         label: Label | None = drop_repeated_labels(labels)

@@ -50,7 +50,7 @@ def read_folder(
             raise _directory_error(folder, texts=len(files))
 
     def read(file: Path) -> Example:
-        with open_text(file, encoding) as lines:
+        with open_text(file, encoding, split_returns=False) as lines:
             text = "".join(lines).removesuffix("\n")
         if keep_row is not None:
             keep_row(TableRow(("file", "text"), (file.relative_to(folder).as_posix(), text)))

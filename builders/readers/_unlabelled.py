@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -14,6 +15,9 @@ from graphattn.exceptions import DataError, Hint, warn_caller
 
 _MARKS = frozenset({"-", "--", "?", "n/a", "#n/a", "#name?", "#ref!", "#value!", "<na>", "nan", "null", "\\n", "-100"})
 _TAG_MARKS = (_MARKS - {"-", "--", "?"}) | {"_"}  # the others may be tags of punctuation
+
+_NUMBER = re.compile(r"\+|-?(\d+\.\d*|\.\d+)$")
+"""``+``, ``+1``, ``0.`` or ``.5``, next to which -1 is a number, too."""
 
 
 def find_marks(classes: Iterable[Any], *, tags: bool = False) -> list[Any]:
@@ -30,7 +34,7 @@ def find_marks(classes: Iterable[Any], *, tags: bool = False) -> list[Any]:
     marks = [name for spelled, name in names.items() if spelled.casefold() in (_TAG_MARKS if tags else _MARKS)]
     rest = [spelled for spelled, name in names.items() if name not in marks and spelled != "-1"]
     are_numbers = len(rest) > 2 and all(map(str.isdecimal, rest))
-    are_names = bool(rest) and not any(name[-1:].isdecimal() for name in rest)
+    are_names = bool(rest) and not any(map(_NUMBER.match, rest)) and not any(name[-1:].isdecimal() for name in rest)
     if "-1" in names and (are_numbers or are_names):
         marks.append(names["-1"])
     return marks

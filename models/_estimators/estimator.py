@@ -36,7 +36,7 @@ from graphattn.models._onnx import write_onnx
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, encode_corpus, predict_corpus
 from graphattn.models._reports import Report
-from graphattn.models._saving import ModelFiles, write_model
+from graphattn.models._saving import METRICS, ModelFiles, write_model
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads._word_features import WordFeatureBranch
 from graphattn.models.pretrained._native_head import convert_head, find_missing_layers
@@ -665,7 +665,10 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             when ``path`` is not a model directory, or cannot be written
         """
         self._check_fitted()
-        files = self.to_files({**self._notes, **(notes or {})})
+        kept = dict(self._notes)
+        if getattr(self.task_, "changed_thresholds", False):  # its scores are those of the old thresholds
+            kept.pop(METRICS, None)
+        files = self.to_files({**kept, **(notes or {})})
         files.card = self.make_card(results, corpora)
         return write_model(Path(path), files)
 

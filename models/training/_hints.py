@@ -13,6 +13,7 @@ import numpy as np
 
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders.readers._fields import is_bracketed, parse_list
+from graphattn.builders.readers._samples import _LIKELY_HEADERS
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import Hint, verbatim
 from graphattn.models._estimators.labels import plain_label
@@ -26,6 +27,7 @@ FEW_EXAMPLES = 10_000
 _SEPARATORS = ";,|"
 """Characters that often separate several labels in a field."""
 _MISSPELT_ENTITY = re.compile(r"[biesluwm][-_].+|.+[-_][biesluwm]", re.IGNORECASE)
+_WHOLE_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 MIN_DEV = 20
 """Hints about predictions need this many items of the dev set."""
 
@@ -58,16 +60,17 @@ def hint_at_quantities(classes: Sequence[Hashable]) -> Hint | None:
 
 
 def hint_at_single_labels(labels: Iterable[Hashable]) -> Hint | None:
-    """A hint for labels that occur once: most do if they are texts, few if they are slips."""
+    """A hint for labels that occur once: most do if they are texts, few if they are slips or rare classes."""
     counts = Counter(labels)
     single, total = [label for label, count in counts.items() if count == 1], counts.total()
     if total < MIN_DEV or not single:
         return None
     if 2 * len(single) <= total:
         shown = verbatim(", ".join(repr(plain_label(label)) for label in single[:3])) + ", ..." * (len(single) > 3)
+        named = any(isinstance(label, str) and label.lower() in _LIKELY_HEADERS for label in single)
         return Hint(
-            f"{len(single):,} of {len(counts):,} labels occur only once ({shown}), too rarely to be learned; they may "
-            "be slips, or the names of columns in files that were joined"
+            f"{len(single):,} of {len(counts):,} labels occur only once ({shown}), too rarely to be learned"
+            + ("; they may be slips, or the names of columns in files that were joined" if named else "")
         )
     return Hint(
         f"{len(single):,} of {total:,} labels occur only once, as texts do; are {{text_column}} and {{label_column}} "
@@ -92,14 +95,15 @@ def hint_at_alike_classes(classes: Iterable[Hashable]) -> Hint | None:
     """A hint for classes that are one number, or differ in nothing but upper and lower case."""
     alike: dict[str | float, list[str]] = {}
     for name in map(str, classes):
-        try:
+        if _WHOLE_NUMBER.fullmatch(name):
             alike.setdefault(float(name), []).append(name)
-        except ValueError:
+        elif len(name) > 1:  # a and A may be different answers
             alike.setdefault(name.casefold(), []).append(name)
     pairs = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
     if not pairs:
         return None
-    return Hint(f"the labels {verbatim(', '.join(pairs[:3]))} are different classes; write one of them if they are not")
+    shown = verbatim(", ".join(pairs[:3]))
+    return Hint(f"the labels {shown} are different classes; if they mean the same, use one spelling")
 
 
 def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
@@ -165,11 +169,12 @@ def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hi
 
 def hint_at_joined_names(labels: Sequence[Hashable], classes: Collection[Hashable]) -> Hint | None:
     """A hint for classes that are names of other classes with a separator between them."""
+    known = {*classes}
     for separator in _SEPARATORS:
         joined = {
             name
             for name in classes
-            if isinstance(name, str) and separator in name and {*map(str.strip, name.split(separator))} <= {*classes}
+            if isinstance(name, str) and separator in name and {*map(str.strip, name.split(separator))} <= known
         }
         if joined:
             count, shown = sum(label in joined for label in labels), verbatim(repr(min(joined)))

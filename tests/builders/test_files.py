@@ -25,7 +25,7 @@ from graphattn.builders._files import (
     read_sealed,
     write_sealed,
 )
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, UnreadableError
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -62,7 +62,8 @@ def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
             "U\\+FEFF.*lines: 3$",
         ),
         ("a \ud83d\ude00\r\nb\n\ud83d\ude00\n", ["a 😀", "b", "😀"], "CESU-8.*lines: 2$"),
-        ("a\rb\r\rc\r", ["a", "b", "", "c"], "lines end in carriage returns alone"),
+        ("a\rb\r\rc\r", ["a", "b", "", "c"], r"lines end in \\r only"),
+        ("a\rb", ["a\rb"], None),
         ("a\r" + "b" * 10_000 + "\nc", ["a\r" + "b" * 10_000, "c"], None),
     ],
 )
@@ -173,6 +174,27 @@ def test_another_encoding_than_that_of_the_file(tmp_path, suffix):
     assert len(caught) == 1
     with pytest.raises(DataError, match="is not utf-16: "):
         open_text(path, "utf-16")
+
+
+@pytest.mark.parametrize(("encoding", "content"), [("cp1252", b"un caf\xe9"), ("cp65001", b"un caf\xc3\xa9")])
+def test_the_encoding_of_the_file(tmp_path, recwarn, encoding, content):
+    with open_text(write(tmp_path, "file", content), encoding) as lines:
+        assert [*lines] == ["un café"]
+    assert not recwarn
+
+
+def test_a_line_without_end_in_another_encoding_is_told_once(tmp_path):
+    path = write(tmp_path, "file", "un café ".encode() * 90_000)
+    with pytest.warns(GraphAttnWarning, match="probably UTF-8") as caught, open_text(path, "cp1252") as lines:
+        assert len([*lines]) == len(caught) == 1
+
+
+def test_an_archive_of_lines_with_returns_ends_too_early(tmp_path):
+    content = "".join(f"{hash(str(number))}\r" for number in range(20_000)).encode()
+    path = write(tmp_path, "a.gz", gzip.compress(content)[:-1000])
+    with pytest.raises(UnreadableError, match="ends too early") as caught:
+        open_text(path)
+    assert caught.value.path == str(path)
 
 
 def test_scripts_of_several_bytes(tmp_path):

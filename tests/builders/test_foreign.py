@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphattn.builders._files import open_text
+from graphattn.builders._foreign import reject_markup, reject_parallel_markup
 from graphattn.builders.readers import detect, read_corpus
 from graphattn.exceptions import DataError
 
@@ -151,6 +152,8 @@ def test_a_page_in_place_of_a_table(tmp_path, name):
         "--- a line",
         "version: the best",
         "[ a ]",
+        '["Yes"], he said.',
+        '["Yes", "No"] [sic]',
         '["a" is a word]',
         "1\n00:00 --> midnight",
         "PARIS",
@@ -165,3 +168,28 @@ def test_texts(tmp_path, text):
     path = tmp_path / "a.txt"
     path.write_text(text)
     assert detect(path, "classify", "optional").name == "text"
+
+
+def test_lists_in_a_table_are_no_json(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('["a", "b"]\t["x"]\n' * 3)
+    with open_text(path) as lines:
+        reject_markup(lines.sample(9), str(path))
+    with pytest.raises(DataError, match="JSON array"):
+        reject_markup(['["Yes",', '"No"], and more'], "a.json")
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_markup_in_files_of_sources(name):
+    """Of which lines of other formats may be texts, as in a corpus of code."""
+    lines = TEXT[name].splitlines()
+    if name.strip() in ("HTML", "subtitles", "SGML") or "<?xml" in lines[0]:
+        with pytest.raises(DataError, match=name.strip()):
+            reject_parallel_markup(lines, "a.en")
+    else:
+        reject_parallel_markup(lines, "a.en")
+
+
+@pytest.mark.parametrize("tag", ["<unk>", "<en>", "<doc>"])
+def test_a_source_can_be_a_tag(tag):
+    reject_parallel_markup([tag, "a text"], "a.en")

@@ -109,7 +109,7 @@ def test_a_loaded_model_keeps_its_card(fitted, tmp_path):
 
 
 def test_a_loaded_model_keeps_its_other_files(fitted, tmp_path):
-    """Such as after ``set_thresholds``."""
+    """The settings, and the scores, which may be replaced."""
     fitted.save(tmp_path / "model", notes={"train.yaml": "epochs: 1", "metrics.json": "{}"})
     load(tmp_path / "model").save(tmp_path / "model", notes={"metrics.json": "[]"})
     texts = [(tmp_path / "model" / name).read_text() for name in ("train.yaml", "metrics.json")]
@@ -143,12 +143,14 @@ def test_decisions_are_those_of_the_saved_model(tmp_path):
     labels = [("pos",), ("neg", "long")] * 40
     training = TrainingOptions(epochs=2, label_smoothing=0.3, dev_fraction=0.5)
     model = TextClassifier(TINY, multilabel=True, training=training).fit(texts, labels)
-    model.save(tmp_path / "model")
+    model.save(tmp_path / "model", notes={"train.yaml": "", "metrics.json": "{}"})
     model = load(tmp_path / "model")
     assert ("## Decisions\n" in model.card_) == (model.temperature_ != 1 or model.task_.thresholds is not None)
     assert "after training" not in model.card_
 
     model.set_thresholds({"pos": 0.25}).save(tmp_path / "changed")
+    assert (tmp_path / "changed" / "train.yaml").exists()
+    assert not (tmp_path / "changed" / "metrics.json").exists(), "its scores are those of the old thresholds"
     card = load(tmp_path / "changed").make_card()
     (thresholds,) = read_tables(card, "Decisions")
     assert thresholds == {name: [f"{share:.3f}"] for name, share in model.thresholds_.items()}

@@ -81,8 +81,18 @@ def test_notes_are_saved_with_the_model(tmp_path):
     folder = write_model(tmp_path / "model", noted)
     assert (folder / "metrics.json").read_text() == "{}"
     assert read_model(folder).notes == {"metrics.json": "{}"}
+    (folder / "metrics.json").write_text("edited")
+    assert read_model(folder).notes == {}
     (folder / "metrics.json").unlink()
     read_model(folder)
+
+
+def test_other_names_of_files_are_not_read(tmp_path):
+    noted = files()
+    noted.notes = {"../other.txt": "a", "train.yaml": "b"}
+    folder = write_model(tmp_path / "model", noted)
+    assert (tmp_path / "other.txt").is_file()
+    assert read_model(folder).notes == {"train.yaml": "b"}
 
 
 def test_files_of_two_models_are_not_mixed(tmp_path):

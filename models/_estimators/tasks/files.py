@@ -182,7 +182,7 @@ def _warn_of_numbers(rows: Sequence[Sequence[str]], path: str) -> None:
     """Warn of texts that are probably the numbers of the others."""
     for side, texts in zip(("sources", "targets"), zip(*rows, strict=True), strict=True):
         if all(text.strip().isdecimal() for text in texts[1:] or texts):  # the first may be a header
-            warn_caller(GraphAttnWarning(f"{path}: the {side} are numbers; are they those of lines, and no texts?"))
+            warn_caller(GraphAttnWarning(f"{path}: the {side} are numbers; are they line numbers instead of texts?"))
 
 
 def _read_rows(

@@ -150,11 +150,14 @@ class Tagging(LabelTask):
         if previous is not None:
             self.scheme = previous.scheme  # the labels were converted to it
         super().fit(examples, options, previous)
-        names, known = list(self.list_names(examples.labels)), [] if previous is None else previous.labels.classes
-        hints = [hint_at_marks(names, tags=True) if self.scheme == "none" else None]
-        if self.scheme != "none":
-            names, known = _list_types(names), _list_types(known)
-        hints.append(hint_at_forgotten_classes(names, known))
+        hints = []
+        if self.scheme == "none":
+            hints.append(hint_at_marks(self.list_names(examples.labels), tags=True))
+        if previous is not None:
+            names, known = self.list_names(examples.labels), previous.labels.classes
+            if self.scheme != "none":
+                names, known = _list_types(names), _list_types(known)
+            hints.append(hint_at_forgotten_classes(names, known))
         for hint in filter(None, hints):
             warn_caller(hint)
 

@@ -22,6 +22,8 @@ MANY = {"multilabel": True}
         ),
         (["l.b:x text", "lab:x l.b:y"], {"prefix": "l.b:"}, [("text", "x"), ("lab:x", "y")]),  # no regular expression
         (["one", "", "__label__a two"], {"require_label": False}, [("one", None), ("", None), ("two", "a")]),
+        (["#a#b one"], {"prefix": "#"}, [("one", "a#b")]),
+        (["__label__a__label__b"], {"require_label": False}, [("", "a__label__b")]),
         (["__label__a one", "", "  ", ""], {}, [("one", "a")]),
         (["__label__a one", "", "  ", ""], MANY, [("one", ("a",))]),
         (["__label__a\u00a0 one", "__label__\u3000a two"], {}, [("one", "a"), ("two", "a")]),

@@ -117,3 +117,10 @@ def test_a_store_of_a_folder(tmp_path):
     assert [sentence.label for sentence in Store(tmp_path / "store")] == ["neg", "pos", "pos"]
     skipped = json.loads((tmp_path / "store" / "skipped.jsonl").read_text())
     assert (skipped["corpus"], skipped["place"]) == ("texts", "neg/bad")
+
+
+def test_a_file_with_carriage_returns_is_one_text(tmp_path, recwarn):
+    (tmp_path / "pos").mkdir()
+    (tmp_path / "pos" / "1.txt").write_bytes(b"a\rb\rc\r")
+    assert [example.text for example in read_corpus(tmp_path)] == ["a\rb\rc\r"]
+    assert not recwarn

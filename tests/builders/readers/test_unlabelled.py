@@ -22,6 +22,8 @@ from graphattn.exceptions import DataError, Hint
         ([-2, -1, 0, 1, 2], False, []),
         (["yes", "-1", "\\N", "#REF!"], False, ["\\N", "#REF!", "-1"]),
         (["-1", "class1"], False, []),
+        (["-1", "+"], False, []),
+        (["-1", "0.", "1."], False, []),
         (["none", "other", "a-b"], False, []),
         (["NOUN", "-", "?", "_", "-100"], True, ["_", "-100"]),
     ],

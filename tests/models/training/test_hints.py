@@ -75,6 +75,8 @@ QUARTERS = [str(number / 4) for number in range(30)]
         (hint_at_single_labels, "ab" * 20, False),
         (hint_at_alike_classes, ["Yes", "no", "yes"], True),
         (hint_at_alike_classes, ["1", "10", "x"], False),
+        (hint_at_alike_classes, ["1", "+1.0"], True),
+        (hint_at_alike_classes, ["1", "01", "1e0", "a", "A", "nan", "inf"], False),
         (hint_at_misspelt_entities, ["PER-B", "PER-I", "O"], True),
         (hint_at_misspelt_entities, ["B_PER", "O"], True),
         (hint_at_misspelt_entities, ["B_PER", "E-X"], False),
@@ -87,6 +89,11 @@ QUARTERS = [str(number / 4) for number in range(30)]
 )
 def test_numbers_as_classes_labels_that_occur_once_and_empty_texts(find, values, given):
     assert (find(values) is not None) is given
+
+
+@pytest.mark.parametrize(("label", "given"), [("Urteil", False), ("Sentiment", True)])
+def test_names_of_columns_among_labels(label, given):
+    assert ("names of columns" in str(hint_at_single_labels([label, *"ab" * 10]))) is given
 
 
 @pytest.mark.parametrize("hidden", ["\ufeff", "\u200b", "\u200e", "\u2060", "\u00ad", "\x7f", "\u3164"])
