@@ -653,7 +653,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         Parameters
         ----------
         path : the directory
-        notes : additional text files, name -> content
+        notes : additional text files, name -> content; a loaded model keeps ``train.yaml`` and ``metrics.json``
         results : for the model card, name of a test set -> its :meth:`report`
         corpora : for the model card, files of the ``training`` and ``dev`` set, of which the names are written
 
