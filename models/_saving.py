@@ -298,6 +298,8 @@ def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
         version, sums = config[FORMAT_VERSION], config["sha256"]
         if not isinstance(sums, dict) or not {WEIGHTS, TOKENIZER, LABELS} <= sums.keys():
             raise ValueError("its checksums are missing")
+        if any(Path(name).name != name for name in sums):
+            raise ValueError("it lists files of other folders")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         problem = f"{error} is missing" if isinstance(error, KeyError) else error
         raise ModelDirectoryError(f"{path / CONFIG} is damaged ({problem}). Save the model again") from None
