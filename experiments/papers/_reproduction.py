@@ -69,9 +69,9 @@ class Request:
 
     def check_picture(self) -> None:
         """Reject a picture of another format."""
-        from graphattn.experiments.drawing._canvas import check_format
-
         if self.picture is not None:
+            from graphattn.experiments.drawing._canvas import check_format
+
             check_format(self.picture)
 
     def find_experiments(self) -> list[Experiment]:
