@@ -42,27 +42,34 @@ _BINARY: Sequence[_Signature] = (
     (rb"\x89PNG|\xff\xd8\xff|GIF8[79]a", "a picture", "Give a text."),
 )
 """First bytes, name, and the way out; none of these is a text. The first that fits decides."""
+_HTML = (
+    rb"\s*(<!--.*?-->\s*)?<(!doctype\s+html|html)\b",
+    "HTML, perhaps a page in place of the download",
+    "Download the file itself, or extract the texts from the page.",
+)
+_SUBTITLES = (
+    rb"(WEBVTT\b.*?\n|\d+\s*\n)\s*(\d\d:)?\d\d:\d\d[.,]\d{3} --> ",
+    "subtitles with their times",
+    "Keep the texts: grep -v -e '-->' -e '^[0-9]*$' OLD > NEW.txt.",
+)
+_XML = (
+    rb"""\s*<(\?xml\b|!DOCTYPE\b|[a-z][\w:.-]*(\s+[\w:.-]+\s*=\s*("[^"]*"|'[^']*'))*\s*/?>\s*(\n|$))""",
+    "XML or SGML",
+    "Write a table of its texts and labels, for example pandas.read_xml(OLD).to_csv(NEW, index=False).",
+)
 _JSON_ARRAY = (
     "a JSON array of lists or strings",
     "Write objects: jq -c '.[] | {text: .[0], label: .[1]}' OLD > NEW.jsonl.",
 )
 _JSON_STRING = rb'"([^"\\\t\n]|\\.)*"'
 _MARKUP: Sequence[_Signature] = (
-    (
-        rb"\s*(<!--.*?-->\s*)?<(!doctype\s+html|html)\b",
-        "HTML, perhaps a page in place of the download",
-        "Download the file itself, or extract the texts from the page.",
-    ),
+    _HTML,
     (
         rb"\s*(<[^<>\n]+>\s*\n)+[^<>\n\t]+\t",
         "the vertical format of corpus tools: words in columns between tags",
         "Write CoNLL, a blank line after each sentence: sed 's#^</s>$##; /^</d' OLD > NEW.conll.",
     ),
-    (
-        rb"""\s*<(\?xml\b|!DOCTYPE\b|[a-z][\w:.-]*(\s+[\w:.-]+\s*=\s*("[^"]*"|'[^']*'))*\s*/?>\s*(\n|$))""",
-        "XML or SGML",
-        "Write a table of its texts and labels, for example pandas.read_xml(OLD).to_csv(NEW, index=False).",
-    ),
+    _XML,
     (
         rb"([#*AEMNR]\d*\t[^\n]*\n)*T\d+\t\S+ \d+ \d+(;\d+ \d+)*\t",
         "an annotation of brat",
@@ -85,11 +92,7 @@ _MARKUP: Sequence[_Signature] = (
     ),
     (rb"(#[^\n]*\n|\s)*msgid \"", "a catalogue of gettext", "Write CSV of sources and targets: po2csv OLD NEW.csv."),
     (rb"%YAML|---\s*\n\s*(- |[\w\"'-]+:)|version: *[\"']?\d[\d.]*[\"']?\s+\w+:", "YAML", "Write CSV or JSON Lines."),
-    (
-        rb"(WEBVTT\b.*?\n|\d+\s*\n)\s*(\d\d:)?\d\d:\d\d[.,]\d{3} --> ",
-        "subtitles with their times",
-        "Keep the texts: grep -v -e '-->' -e '^[0-9]*$' OLD > NEW.txt.",
-    ),
+    _SUBTITLES,
     (rb"\{\s*\n", "one JSON object, not JSON Lines", "Write one object on each line: jq -c '.KEY[]' OLD > NEW.jsonl."),
     (
         rb"\[\s*(\n\s*[\[\"]|(%b(\s*,\s*(%b|[\w.-]+))*|\[\s*\"[^\t\n]*\])\s*\]\s*(\n|$))"
@@ -101,12 +104,9 @@ _MARKUP: Sequence[_Signature] = (
 _JSON: Sequence[_Signature] = ((rb"\[\s*[\[\"]", *_JSON_ARRAY),)
 """The same for files whose names end in ``.json``."""
 _PARALLEL: Sequence[_Signature] = (
-    *(row for row in _MARKUP if row[1].startswith(("HTML", "subtitles"))),
-    *(
-        (rb"\s*<(\?xml\b|!DOCTYPE\b|(refset|srcset|tmx)\b)", name, hint)
-        for _, name, hint in _MARKUP
-        if name == "XML or SGML"
-    ),
+    _HTML,
+    _SUBTITLES,
+    (rb"\s*<(\?xml\b|!DOCTYPE\b|(refset|srcset|tmx)\b)", *_XML[1:]),
 )
 """The same for files of a source or a target on each line, which may be code, trees or a single tag."""
 _JSON_NAME = re.compile(r"\.json(\.(gz|xz|bz2))?\Z", re.IGNORECASE)

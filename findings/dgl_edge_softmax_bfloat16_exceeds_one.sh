@@ -2,7 +2,7 @@
 # DGL's edge_softmax in bfloat16 gives weights that add up to more than 1 at nodes with over 256 incoming edges.
 #
 # Version:  dgl 1.1.3 with torch 2.13.0 (CPU), Python 3.11
-# Source:   dgl.nn.functional.edge_softmax on a CPU; its kernel adds the exponentials in the type of the scores
+# Source:   dgl.nn.functional.edge_softmax on a CPU; as if it added exponentials in bfloat16, in which 256 + 1 is 256
 # Expected: weights of a node add up to 1 within the rounding of bfloat16, as those of torch.softmax do; DGL's own
 #           update_all(copy_u, sum) of 2,000 ones in bfloat16 is exactly 2,000
 # Observed: 2,000 edges with equal scores each have the weight 1 / 256, so a node's weights add up to 7.8. In float32

@@ -4,8 +4,8 @@
 # Version:  dgl 1.1.3 with torch 2.13.0 (CPU), Python 3.11
 # Source:   dgl.save_graphs and dgl.load_graphs; DGL's arrays have no bool
 # Expected: a loaded graph has features of the types that were saved, as it has for int8, float16 and bfloat16
-# Observed: torch.bool becomes torch.uint8, without a message. mask[i] & other masks still work, but ~mask is 255 and
-#           254, all of it true: nodes[~mask] selects every node, with only a deprecation warning about uint8.
+# Observed: torch.bool becomes torch.uint8. Then ~mask is 255 and 254, all of it true, and nodes[~mask] selects every
+#           node.
 # Way out:  graph.ndata["mask"] = graph.ndata["mask"].bool() after loading
 set -euo pipefail
 folder="$(mktemp -d)"

@@ -7,8 +7,8 @@
 # Expected: a converted graph has as many nodes of each type as before, and a batch of two graphs stays one
 # Observed: a DGL graph of five words with one edge has two nodes in PyG, with a feature five. A heterograph of five
 #           words and a text without features has none, and a warning comes only where num_nodes is read. A batch of two
-#           texts comes out as one graph in both directions, without a message, so that a pooling layer gives one vector
-#           for both. to_dgl of a HeteroData with words after the last edge and features is an error.
+#           texts comes out as one graph in both directions, so that a pooling layer gives one vector for both. to_dgl of
+#           a HeteroData with words after the last edge and features is an error.
 # Way out:  set num_nodes and batch by hand: data.num_nodes = graph.num_nodes()
 set -euo pipefail
 folder="$(mktemp -d)"

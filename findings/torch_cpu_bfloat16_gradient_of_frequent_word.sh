@@ -3,12 +3,11 @@
 #
 # Version:  torch 2.13.0 (CPU) with torch_geometric 2.8.1, Python 3.11
 # Source:   index_put_ with accumulate (the backward of embedding, and of rows[index]), index_reduce_ and
-#           segment_reduce on a CPU: each adds one row after the other in bfloat16, in which 256 + 1 is 256
+#           segment_reduce on a CPU: as if one row after the other were added in bfloat16, in which 256 + 1 is 256
 # Expected: sums over indices are rounded once, as scatter_reduce_ and a two-dimensional index_add_ do here
-# Observed: of a word that occurs 2,000 times in a batch with gradients of 1, the gradient is 256, and so is that of
-#           token type 0, which all tokens of a BERT have in common. index_reduce_(..., "mean") of 2,000 ones is 0.13,
-#           scatter_reduce_(..., "mean") 1. PyTorch Geometric's softmax has weights that add up to 1 with index, and to
-#           7.8 with ptr, which is meant to be the same and faster.
+# Observed: of a word that occurs 2,000 times in a batch with gradients of 1, as token type 0 of a BERT may, the
+#           gradient is 256. index_reduce_(..., "mean") of 2,000 ones is 0.13, scatter_reduce_(..., "mean") 1. PyTorch
+#           Geometric's softmax has weights that add up to 1 with index, and to 7.8 with ptr, which says the same.
 # Way out:  embeddings in float32 under autocast, and float32 for sums over edges
 set -euo pipefail
 folder="$(mktemp -d)"

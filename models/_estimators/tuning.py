@@ -20,8 +20,7 @@ from graphattn.models.training.callbacks import make_log
 FEW = 100
 """Examples of a class, on average, from which on a pretrained model is fine-tuned."""
 FINE_TUNED_FROM = 32
-"""Examples of a class, on average, from which on fine-tuning on texts is tried at all. On held-out training texts a
-contrastive start was as good with 8 and 16 (SST-2, SST-5), and much better with 8 (R8)."""
+"""Examples of a class, on average, from which on fine-tuning on texts is tried at all."""
 FOLDS = 3
 _ENOUGH = 300
 """Held-out examples after which no further fold is trained."""
