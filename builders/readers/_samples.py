@@ -31,7 +31,7 @@ _COMMON_HEADERS = frozenset(
     "category class gold_label hypothesis label labels premise question review second sentence sentence1 sentence2 "
     "sentiment target text text1 text2".split()
 )
-_LIKELY_HEADERS = _COMMON_HEADERS | frozenset(
+LIKELY_HEADERS = _COMMON_HEADERS | frozenset(
     "answer body comment content document emotion gender headline id intent is_spam message name polarity rating score "
     "source src stars summary tgt title topic translation tweet utterance v1 v2".split()
 )
@@ -198,7 +198,7 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     for name, most, column in zip(names, words, columns, strict=True):
         if name:
             alike = sum(count == 1 and 0 < _count_name_words(cell) <= most for cell, count in Counter(column).items())
-            evidence *= (len(others) + 1) / (alike + 1) * (10 if name.lower() in _LIKELY_HEADERS else 1)
+            evidence *= (len(others) + 1) / (alike + 1) * (10 if name.lower() in LIKELY_HEADERS else 1)
     return evidence >= min(max(20, 5 * len(others)), 50)
 
 
@@ -210,7 +210,7 @@ def is_inner_header(text: str) -> bool:
 def is_header_of_pair(source: str, target: str) -> bool:
     """Whether the first lines of two files are usual names of columns."""
     names = {clean_name(source).lower(), clean_name(target).lower()}
-    return len(names) == 2 and _LIKELY_HEADERS.issuperset(names) and not _TARGET_HEADERS.isdisjoint(names)
+    return len(names) == 2 and LIKELY_HEADERS.issuperset(names) and not _TARGET_HEADERS.isdisjoint(names)
 
 
 def clean_name(field: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders.readers._fields import is_bracketed, parse_list
-from graphattn.builders.readers._samples import _LIKELY_HEADERS
+from graphattn.builders.readers._samples import LIKELY_HEADERS
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import Hint, verbatim
 from graphattn.models._estimators.labels import plain_label
@@ -67,7 +67,7 @@ def hint_at_single_labels(labels: Iterable[Hashable]) -> Hint | None:
         return None
     if 2 * len(single) <= total:
         shown = verbatim(", ".join(repr(plain_label(label)) for label in single[:3])) + ", ..." * (len(single) > 3)
-        named = any(isinstance(label, str) and label.lower() in _LIKELY_HEADERS for label in single)
+        named = any(isinstance(label, str) and label.lower() in LIKELY_HEADERS for label in single)
         return Hint(
             f"{len(single):,} of {len(counts):,} labels occur only once ({shown}), too rarely to be learned"
             + ("; they may be slips, or the names of columns in files that were joined" if named else "")
