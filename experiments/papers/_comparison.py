@@ -25,6 +25,8 @@ TEST_TEXTS = {
     **dict.fromkeys(MTL_DOMAINS, 400),
 }
 """Sizes of test sets, for accuracies of runs that recorded no standard error."""
+MTL_MEAN = "mean of MTL-16"
+"""Heading of the mean over all of :data:`MTL_DOMAINS`."""
 
 
 def estimate_error(runs: Runs) -> float:
@@ -47,6 +49,24 @@ def estimate_error(runs: Runs) -> float:
     return math.sqrt(of_seeds + 1e4 * share * (1 - share) / texts)
 
 
+def estimate_mean(*sets: Runs) -> tuple[float, float] | None:
+    """The mean test score over data sets, of each the mean over seeds, and its standard error.
+
+    None if a data set has no test score.
+
+    Examples
+    --------
+    >>> mean, error = estimate_mean([{"data_set": "sst2", "test": 80.0}], [{"data_set": "sst5", "test": 40.0}])
+    >>> mean, round(error, 2)  # half of the root of 0.94^2 + 1.04^2
+    (60.0, 0.7)
+    """
+    tested = [[run for run in runs if "test" in run] for runs in sets]
+    if not all(tested):
+        return None
+    mean = statistics.mean(statistics.mean(float(run["test"]) for run in runs) for runs in tested)
+    return mean, math.hypot(*map(estimate_error, tested)) / len(tested)
+
+
 def mark_best(cells: Mapping[str, Runs]) -> dict[str, str]:
     """Name of a system -> its test score on one data set, mean and deviation over seeds, in Markdown.
 
@@ -59,17 +79,28 @@ def mark_best(cells: Mapping[str, Runs]) -> dict[str, str]:
     >>> mark_best(runs)
     {'a': '**80.0**', 'b': '*79.0*', 'c': '77.0'}
     """
-    scored = {name: [run for run in runs if "test" in run] for name, runs in cells.items()}
-    means = {name: statistics.mean(run["test"] for run in runs) for name, runs in scored.items() if runs}
-    texts = {name: format_mean([run["test"] for run in runs], ".1f") for name, runs in scored.items()}
-    if len(means) < 2:
-        return texts
-    best = max(means, key=lambda name: means[name])
-    for name, mean in means.items():
-        error = math.hypot(estimate_error(scored[name]), estimate_error(scored[best]))
-        sign = "**" if name == best else "*" if means[best] - mean < error else ""
-        texts[name] = f"{sign}{texts[name]}{sign}"
-    return texts
+    texts = {name: format_mean([run["test"] for run in runs if "test" in run], ".1f") for name, runs in cells.items()}
+    return _mark(texts, {name: estimate_mean(runs) for name, runs in cells.items()})
+
+
+def _mark_best_mean(columns: Mapping[str, Sequence[Runs]]) -> dict[str, str]:
+    """Name of a system -> its mean over data sets, marked as by :func:`mark_best`; empty if one has no test score."""
+    means = {name: estimate_mean(*sets) for name, sets in columns.items()}
+    return _mark({name: format(mean[0], ".1f") if mean else "" for name, mean in means.items()}, means)
+
+
+def _mark(texts: Mapping[str, str], means: Mapping[str, tuple[float, float] | None]) -> dict[str, str]:
+    """The texts with signs of Markdown around the best one and those that tie with it."""
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    marked = dict(texts)
+    if len(known) < 2:
+        return marked
+    best = max(known, key=lambda name: known[name][0])
+    for name, (mean, error) in known.items():
+        ties = known[best][0] - mean < math.hypot(error, known[best][1])
+        sign = "**" if name == best else "*" if ties else ""
+        marked[name] = f"{sign}{texts[name]}{sign}"
+    return marked
 
 
 def compare_data_sets(cells: Mapping[tuple[str, str], Runs]) -> str:
@@ -82,7 +113,7 @@ def compare_data_sets(cells: Mapping[tuple[str, str], Runs]) -> str:
         lines.append([data_set, *marked.values()])
     if set(MTL_DOMAINS) <= set(data_sets):
         domains = {encoder: [cells.get((domain, encoder), ()) for domain in MTL_DOMAINS] for encoder in encoders}
-        lines.append(["mean of MTL-16", *(_format_mean_of_means(domains[encoder]) for encoder in encoders)])
+        lines.append([MTL_MEAN, *_mark_best_mean(domains).values()])
     return format_markdown(lines)
 
 
@@ -98,20 +129,20 @@ def compare_rows(experiment: Experiment, rows: Sequence[Row], results: Mapping[s
     marked: dict[str, str] = {}
     for data_set in dict.fromkeys(row.data_set for row in rows):
         marked |= mark_best({row.label: results[row.label] for row in rows if row.data_set == data_set})
-    table: dict[str, dict[str, str]] = {}
+    table: dict[str, dict[str, Row]] = {}
     for row in rows:
         *first, column = row.parts()
-        figure = f" ({row.paper['test']:.1f})" if "test" in row.paper else ""
-        table.setdefault(SEPARATOR.join(first) or experiment.title, {})[column] = f"{marked[row.label]}{figure}"
+        table.setdefault(SEPARATOR.join(first) or experiment.title, {})[column] = row
     columns = list(dict.fromkeys(column for line in table.values() for column in line))
-    lines = [["", *columns], *([name, *(line.get(column, "") for column in columns)] for name, line in table.items())]
+
+    def format_cell(row: Row | None) -> str:
+        if row is None:
+            return ""
+        return marked[row.label] + (f" ({row.paper['test']:.1f})" if "test" in row.paper else "")
+
+    lines = [["", *columns], *([name, *map(format_cell, map(line.get, columns))] for name, line in table.items())]
     if experiment.averages and len(table) > 1:
-        by_column = {column: [results[row.label] for row in rows if row.parts()[-1] == column] for column in columns}
-        lines.append(["mean of these", *map(_format_mean_of_means, by_column.values())])
+        filled = [column for column in columns if all(column in line for line in table.values())]
+        means = _mark_best_mean({name: [results[line[name].label] for line in table.values()] for name in filled})
+        lines.append(["mean of these", *(means.get(column, "") for column in columns)])
     return f"{experiment.full_name}: {experiment.title}\n\n{format_markdown(lines)}"
-
-
-def _format_mean_of_means(sets: Sequence[Runs]) -> str:
-    """The mean over data sets of the mean over seeds; empty if a data set has not run."""
-    scores = [[float(run["test"]) for run in runs if "test" in run] for runs in sets]
-    return format_mean([statistics.mean(map(statistics.mean, scores))], ".1f") if all(scores) else ""

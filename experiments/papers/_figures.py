@@ -12,7 +12,8 @@ from graphattn.builders._files import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import INK, PALETTE, new_picture
 from graphattn.experiments.drawing._curves import Curves, Panel, draw_panels, style_axes
-from graphattn.experiments.papers._comparison import Runs, estimate_error
+from graphattn.experiments.papers._comparison import MTL_MEAN, Runs, estimate_mean
+from graphattn.experiments.papers._data_sets import MTL_DOMAINS
 from graphattn.experiments.papers._experiment import MEASURES, SEPARATOR, Experiment, Row, measure_runs
 from graphattn.models._encoders.ms_trans import MSTransOptions
 
@@ -126,13 +127,17 @@ def _collect_points(name: str, results: Results) -> Curves:
 
 
 def find_differences(cells: Mapping[tuple[str, str], Runs], ours: str, other: str) -> list[tuple[str, float, float]]:
-    """(data set, mean test score of ours minus the other's, its standard error), where both have run."""
+    """(data set, mean test score of ours minus the other's, its standard error), where both have run.
+
+    The mean of all domains of MTL-16 comes last.
+    """
+    groups = {data_set: [data_set] for data_set, _ in cells} | {MTL_MEAN: list(MTL_DOMAINS)}
     found = []
-    for data_set in dict.fromkeys(data_set for data_set, _ in cells):
-        pair = [[run for run in cells.get((data_set, name), ()) if "test" in run] for name in (ours, other)]
-        if all(pair):
-            first, second = (statistics.mean(run["test"] for run in runs) for runs in pair)
-            found.append((data_set, first - second, math.hypot(*map(estimate_error, pair))))
+    for name, group in groups.items():
+        runs_of = ([cells.get((data_set, encoder), ()) for data_set in group] for encoder in (ours, other))
+        first, second = (estimate_mean(*sets) for sets in runs_of)
+        if first and second:
+            found.append((name, first[0] - second[0], math.hypot(first[1], second[1])))
     return found
 
 

@@ -206,11 +206,14 @@ def _reproduce_data_sets(request: Request) -> None:
     if request.only_show and not selected:
         hint = "Name the file that runs were written to, and data sets and encoders that are in it."
         raise DataError("holds no such runs", path=request.out, hint=hint)
-    print(compare_data_sets(rows.group_runs(selected)) if request.side_by_side else rows.results_table(selected))
+    unchanged = [row for row in selected if not any((row.get("changes") or {}).values())]
+    if request.side_by_side:
+        print(compare_data_sets(rows.group_runs(unchanged if request.encoders else selected)))
+    else:
+        print(rows.results_table(selected))
     if request.picture is not None:
         from graphattn.experiments.papers._figures import draw_differences
 
-        unchanged = [row for row in selected if not any((row.get("changes") or {}).values())]
         draw_differences(rows.group_runs(unchanged), request.encoders, request.picture)
 
 

@@ -179,12 +179,19 @@ def test_a_table_of_selected_runs(graphattn, tmp_path):
     rows = [
         {"data_set": name, "encoder": encoder, "seed": 0, "test": 90.0} for name in ("r8", "cr") for encoder in "ab"
     ]
+    changed = {**rows[0], "changes": {"encoder": {"layers": 2}}}
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     answer = graphattn("reproduce", "cr", "--encoder", "b", "--show", "--out", tmp_path / "r.jsonl")
     assert answer.out.splitlines()[2:] == ["| cr | b | 1 | - | 90.0 |"]
     assert len(graphattn("reproduce", "--show", "--out", tmp_path / "r.jsonl").out.splitlines()) == 6
     answer = graphattn("reproduce", "--show", "--side-by-side", "--out", tmp_path / "r.jsonl")
     assert answer.out.splitlines()[2:] == ["| r8 | **90.0** | *90.0* |", "| cr | **90.0** | 90.0 |"]
+    with open(tmp_path / "r.jsonl", "a") as file:
+        file.write(json.dumps(changed) + "\n")
+    of_encoder = ["reproduce", "r8", "--encoder", "a", "--show", "--out", tmp_path / "r.jsonl"]
+    lines = ["| r8 | a | 1 | - | 90.0 |", "| r8 | a (layers 2) | 1 | - | 90.0 |"]
+    assert graphattn(*of_encoder).out.splitlines()[2:] == lines
+    assert graphattn(*of_encoder, "--side-by-side").out.splitlines()[2:] == ["| r8 | 90.0 |"]
 
 
 @pytest.mark.parametrize("arguments", [["--out", "none.jsonl"], ["mr", "--out", "r.jsonl"]])
