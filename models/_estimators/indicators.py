@@ -17,17 +17,26 @@ BOTH_FORMS = (
 )
 
 
-class IndicatorRows(list[tuple[int, ...]]):
+class IndicatorRows(list[tuple[Any, ...]]):
     """The columns that are 1 in each row of a matrix of zeros and ones.
 
-    ``collections`` are the rows as collections of the classes 0 and 1, if they may be such; None for a matrix.
+    ``columns`` are the names of a frame's columns, or their numbers; ``collections`` are the rows as collections of the
+    classes 0 and 1, if they may be such; None for a matrix.
     """
 
     def __init__(
-        self, rows: Iterable[tuple[int, ...]], columns: int, collections: Sequence[tuple[Any, ...]] | None = None
+        self,
+        rows: Iterable[tuple[Any, ...]],
+        columns: Sequence[Any],
+        collections: Sequence[tuple[Any, ...]] | None = None,
     ):
         super().__init__(rows)
         self.columns, self.collections = columns, collections
+
+    @classmethod
+    def of(cls, matrix: npt.NDArray[Any], columns: Sequence[Any]) -> IndicatorRows:
+        """The rows of a matrix whose columns have these names or numbers."""
+        return cls([tuple(columns[number] for number in np.flatnonzero(row).tolist()) for row in matrix], columns)
 
 
 def detach(values: Any) -> Any:
@@ -56,6 +65,13 @@ def as_matrix(y: Any) -> npt.NDArray[Any] | None:
     return matrix.astype(np.int64)
 
 
+def list_columns(y: Any, matrix: npt.NDArray[Any]) -> Sequence[Any]:
+    """The names of a frame's columns, or the numbers of the columns where not all have a name of their own."""
+    names = list(getattr(y, "columns", ()))
+    has_names = all(isinstance(name, str) and name for name in names) and len(set(names)) == matrix.shape[1]
+    return names if has_names else range(matrix.shape[1])
+
+
 def find_indicators(labels: Sequence[Any]) -> IndicatorRows | None:
     """Read collections of labels as a matrix if they are rows of one; None if they are collections of classes.
 
@@ -76,7 +92,7 @@ def find_indicators(labels: Sequence[Any]) -> IndicatorRows | None:
         )
     flags = np.array(rows)
     collections = None if is_matrix else list(map(tuple, labels))
-    return IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in flags], flags.shape[1], collections)
+    return IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in flags], range(flags.shape[1]), collections)
 
 
 def is_collection(label: Any) -> bool:

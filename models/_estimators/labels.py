@@ -16,7 +16,7 @@ from graphattn.exceptions import DataError, UnknownLabelError, verbatim
 
 
 class LabelSet:
-    """The classes of a task, sorted. A label is looked up in any Unicode form.
+    """The classes of a task, sorted or in the order of a matrix's columns. A label is looked up in any Unicode form.
 
     Examples
     --------

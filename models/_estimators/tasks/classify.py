@@ -29,6 +29,7 @@ from graphattn.models._estimators.indicators import (
     as_matrix,
     find_indicators,
     is_collection,
+    list_columns,
 )
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
 from graphattn.models._estimators.labels import LabelSet, plain_label
@@ -145,8 +146,9 @@ class Classification(LabelTask):
             return self.unify_spelling([_check_single(label) for label in labels])
         matrix = as_matrix(y)
         labels = resolve_labels(X, y if matrix is None else matrix, "label")
-        indicators = find_indicators(labels) if matrix is None else _columns_of_ones(matrix)
-        if indicators is not None:
+        if matrix is not None:
+            return IndicatorRows.of(matrix, list_columns(y, matrix))
+        if (indicators := find_indicators(labels)) is not None:
             return indicators
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
             labels = [(label,) if isinstance(label, str) else label for label in labels]
@@ -166,12 +168,19 @@ class Classification(LabelTask):
     def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if not isinstance(labels, IndicatorRows):
             return super().normalize_labels(labels, where)
-        if self.indicators:
-            return IndicatorRows(labels, labels.columns)
-        if labels.collections is not None:
+        if labels.collections is not None and not self.indicators:
             return super().normalize_labels([_unique_labels(label) for label in labels.collections], where)
-        self._check_width(labels, where)
-        return [tuple(self.labels.classes[column] for column in row) for row in labels]
+        classes = self.labels.classes
+        columns_are_named, classes_are_named = (any(isinstance(n, str) for n in c) for c in (labels.columns, classes))
+        if columns_are_named and classes_are_named:
+            if missing := [name for name in classes if name not in labels.columns]:
+                problem = f"the matrix of the {where}'s labels has no column {verbatim(repr(missing[0]))}"
+                raise DataError(problem, hint="Give a column for each class.")
+        elif columns_are_named or classes_are_named or not self.indicators:  # columns are in the order of the classes
+            self._check_width(labels, where)
+            class_of = dict(zip(labels.columns, classes, strict=True))
+            labels = IndicatorRows([tuple(map(class_of.__getitem__, row)) for row in labels], classes)
+        return IndicatorRows(labels, labels.columns) if self.indicators else list(labels)
 
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
@@ -202,7 +211,7 @@ class Classification(LabelTask):
             if labels.collections is not None:
                 problem = "rows of zeros and ones may be a matrix, or the classes 0 and 1 of each text"
                 raise DataError(problem, hint=BOTH_FORMS)
-            return LabelSet.of([*range(labels.columns), *known], least=0)
+            return LabelSet(list(dict.fromkeys([*known, *labels.columns])))
         return LabelSet.of(chain(self.list_names(labels), known), least=1 if self.multilabel else 2)
 
     @override
@@ -230,8 +239,8 @@ class Classification(LabelTask):
 
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
         """Reject a matrix with another number of columns than the training set's."""
-        if isinstance(labels, IndicatorRows) and labels.columns != len(self.labels):
-            columns = f"{labels.columns} columns, the model {len(self.labels)} classes"
+        if isinstance(labels, IndicatorRows) and len(labels.columns) != len(self.labels):
+            columns = f"{len(labels.columns)} columns, the model {len(self.labels)} classes"
             raise DataError(
                 f"the matrix of the {where}'s labels has {columns}",
                 hint="Give a column for each class, in the order of classes_.",
@@ -476,10 +485,6 @@ class PairClassification(Classification):
 
 
 _THRESHOLD_OPTIONS = ("threshold", "min_confidence")
-
-
-def _columns_of_ones(matrix: npt.NDArray[Any]) -> IndicatorRows:
-    return IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
 
 
 def _check_single(label: Any) -> Any:

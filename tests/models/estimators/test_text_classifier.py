@@ -229,9 +229,8 @@ MATRIX_FORMS = {
     "fractions": lambda matrix: matrix.astype(float).tolist(),
     "objects": lambda matrix: matrix.astype(object),
     "frame": pd.DataFrame,
-    "nullable frame": lambda matrix: pd.DataFrame(matrix, columns=list("abc")).astype("Int64"),
+    "nullable frame": lambda matrix: pd.DataFrame(matrix).astype("Int64"),
     "series": lambda matrix: pd.Series(matrix.tolist()),
-    "polars": lambda matrix: pytest.importorskip("polars").DataFrame(matrix),
     "polars series": lambda matrix: pytest.importorskip("polars").Series(matrix.tolist()),
 }
 
@@ -254,6 +253,46 @@ def test_forms_of_a_matrix(form, of_matrix, tiny):
     for measure in ("score", "evaluate"):
         assert getattr(estimator, measure)(texts, form(matrix)) == getattr(expected, measure)(texts, matrix)
     assert str(estimator.report(texts, form(matrix))) == str(expected.report(texts, matrix))
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, lambda columns: pytest.importorskip("polars").DataFrame(columns)], ids=["pandas", "polars"]
+)
+def test_columns_of_a_frame_are_found_by_name(make, of_matrix, tiny, tmp_path):
+    texts, matrix, expected = of_matrix
+
+    def to_frame(*order):
+        return make({name: matrix[:, ["great", "dull", "slow"].index(name)] for name in order})
+
+    frame, turned = to_frame("great", "dull", "slow"), to_frame("slow", "dull", "great")
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(texts, frame, dev=(texts, turned))
+    estimator.save(tmp_path)
+    estimator = load(tmp_path)
+    assert estimator.classes_.tolist() == ["great", "dull", "slow"]
+    assert np.array_equal(estimator.predict_proba(texts), expected.predict_proba(texts))
+    assert np.array_equal(estimator.predict(texts), expected.predict(texts))
+    scores = expected.evaluate(texts, matrix)
+    assert estimator.history_[-1]["dev_micro_f1"] == expected.history_[-1]["dev_micro_f1"]
+    assert estimator.evaluate(texts, frame) == estimator.evaluate(texts, turned) == scores
+    assert estimator.evaluate(texts, matrix) == expected.evaluate(texts, frame) == scores
+    sets = [tuple(name for name, flag in zip(estimator.classes_, row, strict=True) if flag) for row in matrix]
+    named = tiny("multilabel", training={"epochs": 1}).fit(texts, sets)
+    assert named.evaluate(texts, turned) == named.evaluate(texts, sets)
+    for model in (estimator, named):
+        with pytest.raises(DataError) as caught:
+            model.evaluate(texts, to_frame("slow", "great"))
+        assert str(caught.value) == (
+            "the matrix of the evaluation set's labels has no column 'dull'. Give a column for each class."
+        )
+
+
+def test_further_training_adds_columns_of_a_frame(of_matrix, tiny):
+    texts, matrix, _ = of_matrix
+    frame = pd.DataFrame(matrix, columns=["great", "dull", "slow"])
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(texts, frame).set_params(warm_start=True)
+    estimator.fit(texts, frame.assign(new=1)[["new", "slow", "dull", "great"]])
+    assert estimator.classes_.tolist() == ["great", "dull", "slow", "new"]
+    assert estimator.predict(texts)[:, 3].all()
 
 
 def test_examples_with_rows_of_a_matrix(of_matrix, tiny):
