@@ -122,10 +122,11 @@ class Classification(LabelTask):
     def check_file(self, labels: Sequence[Any], path: Path) -> None:
         super().check_file(labels, path)
         if self.multilabel and labels and all(isinstance(label, str) for label in labels):
+            separator = max(",;|", key=lambda mark: sum(mark in label for label in labels))
             raise DataError(
                 f"the label {verbatim(repr(labels[0]))} is not a list",
                 path=path,
-                hint="Set {label_separator}, to ',' for example.",
+                hint=f"Set {{label_separator}}, to {separator!r} for example.",
                 options=("label_separator",),
             )
 

@@ -101,15 +101,16 @@ def test_options_of_other_formats(write):
     )
 
 
-def test_several_labels_need_a_separator(tmp_path):
+@pytest.mark.parametrize("separator", [",", ";", "|"])
+def test_several_labels_need_a_separator(separator, tmp_path):
     path = tmp_path / "a.tsv"
-    path.write_text("x,y\ta film\nx\ta play\n")
+    path.write_text(f"x{separator}y\ta film\nx\ta play\n")
     with pytest.raises(DataError) as error:
         read_items(path, "classify", CorpusOptions(), multilabel=True)
     assert error.value.render(as_flag) == (
-        f"{path}: the label 'x,y' is not a list. Set --label-separator, to ',' for example."
+        f"{path}: the label 'x{separator}y' is not a list. Set --label-separator, to '{separator}' for example."
     )
-    separated = read_items(path, "classify", CorpusOptions(label_separator=","), multilabel=True)
+    separated = read_items(path, "classify", CorpusOptions(label_separator=separator), multilabel=True)
     assert [item.label for item in separated] == [("x", "y"), ("x",)]
 
 
