@@ -7,7 +7,7 @@
 # Observed: a translator that leaves out the sentences that it cannot translate is better in TER than one that gets half
 #           of their words right: 0 against 33 %, where sacrebleu has 67 against 33 %. Its chrF is 100, sacrebleu's 34.
 #           The word error rate counts the empty output.
-# Way out:  sacrebleu, as graphattn does; count empty outputs before TorchMetrics' TER or chrF
+# Way out:  sacrebleu, or count empty outputs before TorchMetrics' TER or chrF
 set -euo pipefail
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
