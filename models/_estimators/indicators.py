@@ -33,11 +33,6 @@ class IndicatorRows(list[tuple[Any, ...]]):
         super().__init__(rows)
         self.columns, self.collections = columns, collections
 
-    @classmethod
-    def of(cls, matrix: npt.NDArray[Any], columns: Sequence[Any]) -> IndicatorRows:
-        """The rows of a matrix whose columns have these names or numbers."""
-        return cls([tuple(columns[number] for number in np.flatnonzero(row).tolist()) for row in matrix], columns)
-
 
 def detach(values: Any) -> Any:
     """A tensor as NumPy can read it, without gradient and bfloat16; other values unchanged."""
@@ -65,11 +60,13 @@ def as_matrix(y: Any) -> npt.NDArray[Any] | None:
     return matrix.astype(np.int64)
 
 
-def list_columns(y: Any, matrix: npt.NDArray[Any]) -> Sequence[Any]:
-    """The names of a frame's columns, or the numbers of the columns where not all have a name of their own."""
+def list_rows(y: Any, matrix: npt.NDArray[Any]) -> IndicatorRows:
+    """The rows of the matrix of labels; columns keep the names of a frame, if each has one of its own."""
+    columns: Sequence[Any] = range(matrix.shape[1])
     names = list(getattr(y, "columns", ()))
-    has_names = all(isinstance(name, str) and name for name in names) and len(set(names)) == matrix.shape[1]
-    return names if has_names else range(matrix.shape[1])
+    if all(isinstance(name, str) and name for name in names) and len(set(names)) == len(columns):
+        columns = names
+    return IndicatorRows([tuple(columns[n] for n in np.flatnonzero(row).tolist()) for row in matrix], columns)
 
 
 def find_indicators(labels: Sequence[Any]) -> IndicatorRows | None:

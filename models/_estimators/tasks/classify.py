@@ -29,7 +29,7 @@ from graphattn.models._estimators.indicators import (
     as_matrix,
     find_indicators,
     is_collection,
-    list_columns,
+    list_rows,
 )
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
 from graphattn.models._estimators.labels import LabelSet, plain_label
@@ -148,7 +148,7 @@ class Classification(LabelTask):
         matrix = as_matrix(y)
         labels = resolve_labels(X, y if matrix is None else matrix, "label")
         if matrix is not None:
-            return IndicatorRows.of(matrix, list_columns(y, matrix))
+            return list_rows(y, matrix)
         if (indicators := find_indicators(labels)) is not None:
             return indicators
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
@@ -172,7 +172,7 @@ class Classification(LabelTask):
         if labels.collections is not None and not self.indicators:
             return super().normalize_labels([_unique_labels(label) for label in labels.collections], where)
         classes = self.labels.classes
-        columns_are_named, classes_are_named = (any(isinstance(n, str) for n in c) for c in (labels.columns, classes))
+        columns_are_named, classes_are_named = _have_names(labels.columns), _have_names(classes)
         if columns_are_named and classes_are_named:
             if missing := [name for name in classes if name not in labels.columns]:
                 problem = f"the matrix of the {where}'s labels has no column {verbatim(repr(missing[0]))}"
@@ -486,6 +486,11 @@ class PairClassification(Classification):
 
 
 _THRESHOLD_OPTIONS = ("threshold", "min_confidence")
+
+
+def _have_names(columns: Sequence[Any]) -> bool:
+    """Whether columns or classes have names; they have numbers otherwise."""
+    return any(isinstance(name, str) for name in columns)
 
 
 def _check_single(label: Any) -> Any:
