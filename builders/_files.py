@@ -26,7 +26,7 @@ from typing import BinaryIO, cast
 from filelock import FileLock, Timeout
 
 from graphattn.builders._encodings import Utf8Stream, guess_encoding, is_damaged_utf8, join_surrogates
-from graphattn.builders._foreign import reject_binary
+from graphattn.builders._foreign import reject_binary, reject_lfs_pointer
 from graphattn.builders._records import is_json_array, open_json_array, open_table
 from graphattn.exceptions import DataError, Hint, UnreadableError, warn_caller
 
@@ -276,6 +276,7 @@ def open_text(path: FilePath, encoding: str | None = None, *, split_returns: boo
         head = _peek(packed, name)
         if not head:
             raise _empty_error(name)
+        reject_lfs_pointer(head, name)
         compression = _detect_compression(head) if is_standard_input(path) else split_suffix(path)[1]
         stream = _decompress(packed, compression, resources)
         if encoding is not None and _ARCHIVES.get(compression) is not open_table:

@@ -9,8 +9,10 @@ from graphattn.exceptions import DataError
 
 _Signature = tuple[bytes, str, str]
 
+LFS_POINTER = "a pointer of Git LFS, not the file itself"
+LFS_HINT = "Fetch the file: git lfs pull."
+
 _BINARY: Sequence[_Signature] = (
-    (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself", "Fetch the file: git lfs pull."),
     (rb"PAR1\x15", "Parquet", "Let its name end in .parquet."),
     (rb"ARROW1\0|\xff{4}....\x10\0\0\0", "Arrow", "Let its name end in .arrow."),
     (rb"PK\x03\x04.*\bxl/", "an Excel workbook", "Save the sheet as CSV."),
@@ -110,6 +112,23 @@ _PARALLEL: Sequence[_Signature] = (
 )
 """The same for files of a source or a target on each line, which may be code, trees or a single tag."""
 _JSON_NAME = re.compile(r"\.json(\.(gz|xz|bz2))?\Z", re.IGNORECASE)
+
+
+def is_lfs_pointer(head: bytes) -> bool:
+    """Whether a file of any kind that begins so is only a pointer of Git LFS, as in a clone without its large files.
+
+    Examples
+    --------
+    >>> is_lfs_pointer(b"version https://git-lfs/spec/v1\\noid sha256:01\\nsize 9\\n"), is_lfs_pointer(b"PAR1")
+    (True, False)
+    """
+    return head.startswith(b"version https://git-lfs")
+
+
+def reject_lfs_pointer(head: bytes, path: str) -> None:
+    """Name a pointer of Git LFS, whatever the extension of the file says."""
+    if is_lfs_pointer(head):
+        raise DataError(f"is {LFS_POINTER}", path=path, hint=LFS_HINT)
 
 
 def reject_binary(head: bytes, path: str) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from graphattn.builders._files import open_text
 from graphattn.builders._foreign import reject_markup, reject_parallel_markup
+from graphattn.builders._word_vectors import WordVectors
 from graphattn.builders.readers import detect, read_corpus
 from graphattn.exceptions import DataError
 
@@ -55,8 +56,8 @@ def sqlite():
 
 
 TABLE = pa.table({"text": ["a"]})
+LFS_POINTER = b"version https://git-lfs/spec/v1\noid sha256:0123\nsize 12345\n"
 BINARY = {
-    "Git LFS": b"version https://git-lfs/spec/v1\noid sha256:0123\nsize 12345\n",
     "Parquet": written(lambda buffer: pq.write_table(TABLE, buffer)),
     "Arrow": written(streamed),
     "Arrow ": written(lambda buffer: pyarrow.feather.write_feather(TABLE, buffer)),
@@ -109,6 +110,35 @@ def test_binary_files(tmp_path, name):
         open_text(path)
     assert name.strip() in caught.value.message
     assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    ["", ".txt", ".tsv", ".csv", ".json", ".jsonl", ".conll", ".parquet", ".arrow", ".feather", ".gz", ".xz", ".bz2"],
+)
+def test_pointers_of_git_lfs(tmp_path, suffix):
+    path = tmp_path / f"file{suffix}"
+    path.write_bytes(LFS_POINTER)
+    for encoding in (None, "cp1252"):
+        with pytest.raises(DataError, match=r"pointer of Git LFS.*git lfs pull") as caught:
+            open_text(path, encoding)
+        assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".gz", ".bin"])
+def test_word_vectors_that_are_pointers_of_git_lfs(tmp_path, suffix):
+    path = tmp_path / f"vectors{suffix}"
+    path.write_bytes(LFS_POINTER)
+    with pytest.raises(DataError, match="git lfs pull"):
+        WordVectors.read(path)
+
+
+def test_a_folder_of_pointers_of_git_lfs(tmp_path):
+    for name in ("neg", "pos"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").write_bytes(LFS_POINTER)
+    with pytest.raises(DataError, match="git lfs pull"):
+        list(read_corpus(tmp_path, task="classify"))
 
 
 def test_a_compressed_archive(tmp_path):
