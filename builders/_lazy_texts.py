@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn._ragged import Ints, Ragged
-from graphattn.builders._files import write_error
 from graphattn.builders._layout import Layout
+from graphattn.builders._paths import write_error
 from graphattn.builders._sentence import Sentence
 
 if TYPE_CHECKING:

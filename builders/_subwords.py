@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import restore_final_sigma
 from graphattn.builders._vocabulary import UNKNOWN, Ids, Vocabulary

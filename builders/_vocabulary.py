@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from graphattn._validation import require_choice, require_range
-from graphattn.builders._files import atomic_file
+from graphattn.builders._atomic import atomic_file
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._special_tokens import SpecialTokens
 from graphattn.builders._spelling import make_normalizer

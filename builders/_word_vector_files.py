@@ -17,7 +17,9 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from graphattn.builders._files import FilePath, atomic_file, display_name, is_standard_input, open_text
+from graphattn.builders._atomic import atomic_file
+from graphattn.builders._paths import FilePath, display_name, is_standard_input
+from graphattn.builders._text_lines import open_text
 from graphattn.exceptions import DataError, GraphAttnWarning, warn_caller
 
 VectorRows = npt.NDArray[np.float32]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn._validation import require_range
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.builders._spelling import compose, restore_final_sigma, spell, zero_digits
 from graphattn.builders._vocabulary import SPECIAL_TOKENS, Vocabulary
 from graphattn.builders._word_vector_files import VectorFile, VectorRows, read_through_cache

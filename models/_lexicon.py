@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from graphattn._devices import to_device
-from graphattn.builders._files import FilePath, read_numbered_lines
+from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import compose, spell, split_clusters
+from graphattn.builders._text_lines import read_numbered_lines
 from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 from graphattn.layers._linear import Embedding

@@ -15,7 +15,8 @@ from tokenizers.processors import TemplateProcessing
 
 from graphattn._optional_packages import import_optional
 from graphattn.builders import Vocabulary
-from graphattn.builders._files import atomic_file, resolve_path, write_error
+from graphattn.builders._atomic import atomic_file
+from graphattn.builders._paths import resolve_path, write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models._dense_model import DenseModel
 

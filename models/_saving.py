@@ -18,8 +18,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from graphattn.builders._files import atomic_folder, file_sha256, locate_replaced_folder, resolve_path, unseal
+from graphattn.builders._atomic import atomic_folder, locate_replaced_folder, unseal
 from graphattn.builders._json_types import json_checksum
+from graphattn.builders._paths import file_sha256, resolve_path
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models._text_model import check_finite
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from graphattn.builders._files import cache_folder, seal, unseal
+from graphattn.builders._atomic import seal, unseal
+from graphattn.builders._paths import cache_folder
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.parsers._parser import Parse, Parser
 from graphattn.builders.parsers._stanza_pipeline import StanzaParser

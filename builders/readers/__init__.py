@@ -5,7 +5,7 @@ is wrong in the file, with its line, and ConfigError for an invalid option. A ne
 :func:`register_reader`.
 """
 
-from graphattn.builders._files import read_numbered_lines
+from graphattn.builders._text_lines import read_numbered_lines
 from graphattn.builders.readers._conllu import read_conllu, read_conllup
 from graphattn.builders.readers._corpus import read_corpus, read_parallel
 from graphattn.builders.readers._fasttext import read_fasttext

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, Self
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
-from graphattn.builders._files import BLANKS, FilePath, TextLines, open_text
+from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Sentence, check_heads
+from graphattn.builders._text_lines import BLANKS, TextLines, open_text
 from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.readers._rows import Skip, read_groups, split_at_blanks
 from graphattn.exceptions import ConfigError, DataError, verbatim

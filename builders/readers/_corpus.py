@@ -8,9 +8,10 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders._foreign import reject_parallel_markup
+from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers._conllu import read_conllu, read_conllup
 from graphattn.builders.readers._fasttext import read_fasttext
 from graphattn.builders.readers._folder import read_folder

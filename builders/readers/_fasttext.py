@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphattn.builders._files import BLANKS, FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Example, Label
+from graphattn.builders._text_lines import BLANKS
 from graphattn.builders.readers._fields import drop_repeated_labels
 from graphattn.builders.readers._rows import Skip, parse_lines
 from graphattn.exceptions import ConfigError, DataError, verbatim

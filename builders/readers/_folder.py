@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from graphattn.builders._files import FilePath, describe_directory, open_text, split_suffix
+from graphattn.builders._paths import FilePath, describe_directory
 from graphattn.builders._sentence import Example, TableRow
+from graphattn.builders._text_lines import open_text, split_suffix
 from graphattn.builders.readers._formats import reject_table
 from graphattn.builders.readers._rows import Skip, map_with_errors
 from graphattn.exceptions import DataError, Hint, warn_caller

@@ -10,9 +10,10 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal
 
-from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
 from graphattn.builders._foreign import reject_markup
+from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers import _samples as samples
 from graphattn.builders.readers._fields import match_name, parse_feature_columns
 from graphattn.builders.readers._samples import SAMPLE_LINES, Sample
@@ -97,7 +98,7 @@ def register_reader(
     ----------
     name : of the format; a reader that was registered under it is replaced
     reader : ``reader(path, **options)`` yields examples or sentences; an option ``skip`` receives the errors of items
-        to leave out. :func:`~graphattn.builders._files.open_text` opens any ``path`` that a reader gets
+        to leave out. :func:`~graphattn.builders._text_lines.open_text` opens any ``path`` that a reader gets
     tasks : the tasks that can train on such corpora: ``"classify"``, ``"pair"``, ``"tag"`` or your own
     extensions : of files to read without a named format, such as ``".mine"``
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import chain
 from typing import Self, TypeVar
 
-from graphattn.builders._files import BLANKS, FilePath, TextLines, open_text
+from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import TableRow
+from graphattn.builders._text_lines import BLANKS, TextLines, open_text
 from graphattn.exceptions import DataError, UnreadableError
 
 Skip = Callable[[DataError], None]

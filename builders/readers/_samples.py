@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from graphattn.builders._files import BLANKS, TextLines, split_suffix
 from graphattn.builders._spelling import compose
+from graphattn.builders._text_lines import BLANKS, TextLines, split_suffix
 from graphattn.builders.readers._column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
 from graphattn.builders.readers._conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
 from graphattn.builders.readers._fields import match_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from graphattn.builders._files import FilePath, display_name
+from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Sentence, TableRow
 from graphattn.builders.readers._fields import json_label, json_text, parse_feature_columns, parse_object
 from graphattn.builders.readers._rows import KeepRow, Skip, parse_lines

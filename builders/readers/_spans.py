@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from graphattn.builders._files import FilePath, display_name
+from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, WordSplitter
 from graphattn.builders.readers._fields import LeftOutRecords, json_text, parse_object

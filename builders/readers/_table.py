@@ -9,9 +9,10 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from graphattn.builders._files import FilePath, TextLines, display_name, open_text, split_suffix
+from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Example, Label, Sentence, TableRow
 from graphattn.builders._spelling import compose
+from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers._fields import (
     MISSING,
     LeftOutRecords,

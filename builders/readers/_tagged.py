@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from graphattn.builders._files import BLANKS, FilePath, TextLines, display_name, is_stream, open_text
+from graphattn.builders._paths import FilePath, display_name, is_stream
 from graphattn.builders._sentence import Sentence
+from graphattn.builders._text_lines import BLANKS, TextLines, open_text
 from graphattn.builders.readers._column_layout import (
     DOCUMENT_MARK,
     DOCUMENT_START,

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from graphattn.builders._files import FilePath, TextLines, open_text
+from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Sentence
+from graphattn.builders._text_lines import TextLines, open_text
 from graphattn.builders.readers._rows import Skip, read_groups
 from graphattn.builders.readers._samples import SAMPLE_LINES
 from graphattn.exceptions import DataError, verbatim

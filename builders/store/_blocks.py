@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from graphattn.builders._files import FilePath, display_name, is_standard_input, open_text
+from graphattn.builders._paths import FilePath, display_name, is_standard_input
 from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._text_lines import open_text
 from graphattn.builders.readers._corpus import read_corpus, resolve_reader
 from graphattn.exceptions import DataError
 

@@ -18,9 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders._files import atomic_file, display_name, file_sha256, folder_lock, resolve_path, write_error
+from graphattn.builders._atomic import atomic_file
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._jobs import Engine, LocalEngine
+from graphattn.builders._locks import folder_lock
+from graphattn.builders._paths import display_name, file_sha256, resolve_path, write_error
 from graphattn.builders._vocabulary import Vocabulary, check_options
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.builders.parsers import Parser

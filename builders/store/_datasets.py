@@ -14,10 +14,11 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from graphattn._dgl_graphs import save_graphs
 from graphattn._ragged import Ints, concatenate_ranges
+from graphattn.builders._atomic import atomic_folder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._batching import BudgetBatches
-from graphattn.builders._files import atomic_folder, write_error
 from graphattn.builders._graph_builder import TextGraphBuilder
+from graphattn.builders._paths import write_error
 from graphattn.builders.store._layouts import DecodedRows, table_layout
 from graphattn.builders.store._manifest import GRAPHS, write_graph_sums
 from graphattn.builders.store._shards import CHUNK_SENTENCES, CHUNK_TOKENS

@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders._files import atomic_file, file_sha256, is_locked
+from graphattn.builders._atomic import atomic_file
 from graphattn.builders._json_types import check_json, json_checksum, read_record, require_keys
+from graphattn.builders._locks import is_locked
+from graphattn.builders._paths import file_sha256
 from graphattn.builders.store._shards import system_error
 from graphattn.builders.store._tables import FORMAT_VERSION
 from graphattn.exceptions import DataError

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphattn._ragged import Ints
-from graphattn.builders._files import file_sha256
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
+from graphattn.builders._paths import file_sha256
 from graphattn.builders._spelling import compose
 from graphattn.builders.relations._validation import count_edges, is_third_party
 from graphattn.builders.store._layouts import table_layout

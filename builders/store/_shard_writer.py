@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from graphattn.builders._files import lines_within
 from graphattn.builders._layout import missing_heads_error
 from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._text_lines import lines_within
 from graphattn.builders._vocabulary import Vocabulary
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, WordSplitter, rule_digest
 from graphattn.builders.parsers import Parser

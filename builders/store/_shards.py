@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphattn._ragged import Ints
+from graphattn.builders._atomic import atomic_file
 from graphattn.builders._batching import cut_at_budgets
-from graphattn.builders._files import atomic_file
 from graphattn.builders.store._tables import FORMAT_VERSION, SCHEMA, STRING_PATHS
 from graphattn.exceptions import DataError
 

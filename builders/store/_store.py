@@ -20,10 +20,10 @@ import pyarrow as pa
 from typing_extensions import override
 
 from graphattn._ragged import Ints, offsets_from_counts
-from graphattn.builders._files import file_sha256
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._paths import file_sha256
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import compose
 from graphattn.builders._vocabulary import Vocabulary

@@ -153,7 +153,7 @@ def _check_files(
 
 def _read_outputs(path: Path, sources: Sequence[Any], device: str, changes: str, longest: int | None) -> Sequence[str]:
     """The outputs of another translator for the sources, or those in a file, one on each line."""
-    from graphattn.builders._files import read_numbered_lines
+    from graphattn.builders._text_lines import read_numbered_lines
     from graphattn.models import load
 
     if path.is_dir():

@@ -45,7 +45,7 @@ def info(
     Of a store: counts, lengths, edges of each relation, memory of a batch. Of a model: its task, encoder, labels, size,
     non-default options, and epochs.
     """
-    from graphattn.builders._files import is_store
+    from graphattn.builders._paths import is_store
 
     if not os.path.exists(folder):
         from graphattn.models._hub import find_model

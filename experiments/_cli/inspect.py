@@ -72,7 +72,7 @@ class Inspection:
 
     def read_texts(self, estimator: Estimator) -> Iterator[Any]:
         """The inputs in a file or standard input, or the text itself; an error if it names a folder."""
-        from graphattn.builders._files import is_store
+        from graphattn.builders._paths import is_store
         from graphattn.experiments._cli.text_stream import read_texts
 
         text = self.text

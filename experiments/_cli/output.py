@@ -20,7 +20,8 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 @contextmanager
 def open_output(path: Path, *, binary: bool = False) -> Iterator[Any]:
     """Open a temporary file, which replaces ``path`` at the end (see :func:`atomic_file`)."""
-    from graphattn.builders._files import atomic_file, write_error  # loads PyTorch
+    from graphattn.builders._atomic import atomic_file  # loads PyTorch
+    from graphattn.builders._paths import write_error  # loads PyTorch
 
     try:
         with (
@@ -39,7 +40,7 @@ def check_output(path: Path, *read: str | Path) -> None:
 
     ``read`` are the inputs: files, ``-``, or texts.
     """
-    from graphattn.builders._files import is_stream, write_error  # loads PyTorch
+    from graphattn.builders._paths import is_stream, write_error  # loads PyTorch
 
     if is_stream(path):
         return

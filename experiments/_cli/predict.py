@@ -250,7 +250,7 @@ def _take(texts: Iterable[NumberedText], taken: list[NumberedText]) -> Iterator[
 
 def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, out: Path | None) -> Tally:
     """Predict chunks to a file, resumably, or to a stream, each as soon as it is done."""
-    from graphattn.builders._files import is_stream
+    from graphattn.builders._paths import is_stream
 
     tally, is_parquet = Tally(), out is not None and job.options["output"] == "parquet"
     if out is None or (is_stream(out) and not is_parquet):

@@ -180,7 +180,7 @@ class KeptResults:
 
     def compute(self, job: ModelJob, chunks: Iterable[Chunk], engine: Engine, description: str) -> None:
         """Compute the results that are missing, and show how many are done."""
-        from graphattn.builders._files import write_sealed
+        from graphattn.builders._atomic import write_sealed
 
         try:
             for name, result in show_progress(engine.run(job, self._find_missing(job, chunks)), description):
@@ -209,7 +209,7 @@ class KeptResults:
 
     def _read(self, name: str) -> ChunkResult | None:
         """The result of a chunk; None if it is missing or damaged."""
-        from graphattn.builders._files import read_sealed
+        from graphattn.builders._atomic import read_sealed
 
         sealed = read_sealed(self._path(name))
         if sealed is None:
@@ -222,7 +222,9 @@ class KeptResults:
 @contextmanager
 def keep_results(out: Path) -> Iterator[KeptResults]:
     """Keep the results of chunks beside a file, or for a pipe in a temporary folder, until the block has no error."""
-    from graphattn.builders._files import folder_lock, is_stream, remove_leftovers, write_error
+    from graphattn.builders._atomic import remove_leftovers
+    from graphattn.builders._locks import folder_lock
+    from graphattn.builders._paths import is_stream, write_error
 
     if is_stream(out):
         with tempfile.TemporaryDirectory(prefix="graphattn-") as name:

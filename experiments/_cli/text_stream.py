@@ -11,8 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphattn.builders._files import FilePath, TextLines, display_name, is_store, open_text
+from graphattn.builders._paths import FilePath, display_name, is_store
 from graphattn.builders._sentence import TableRow
+from graphattn.builders._text_lines import TextLines, open_text
 from graphattn.builders.readers import detect
 from graphattn.builders.readers._formats import (
     FORMATS,

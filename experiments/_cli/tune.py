@@ -136,7 +136,7 @@ def tune(
     """
     import_optional("optuna", "graphattn tune needs", "tune")
     from graphattn._devices import find_device
-    from graphattn.builders._files import write_error
+    from graphattn.builders._paths import write_error
     from graphattn.experiments._cli.config import config_text, read_config
     from graphattn.experiments._cli.training_plan import list_encoders, training_flags
     from graphattn.models import TASKS
@@ -260,8 +260,8 @@ class TrialFile:
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write lines."""
-        from graphattn.builders._files import file_lock  # loads PyTorch
         from graphattn.builders._json_types import json_checksum
+        from graphattn.builders._locks import file_lock  # loads PyTorch
 
         lines = [json.dumps({**log, "checksum": json_checksum(log)}) + "\n" for log in logs]
         # without the lock, a search that runs at the same time could be cut off

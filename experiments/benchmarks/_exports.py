@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.builders._files import atomic_folder, cache_folder
+from graphattn.builders._atomic import atomic_folder
+from graphattn.builders._paths import cache_folder
 from graphattn.models.pretrained._checkpoint import digest_directory
 
 MODEL = "model.onnx"

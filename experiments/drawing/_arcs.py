@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import (
     GREY,

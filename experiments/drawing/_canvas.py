@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path as Curve
 
-from graphattn.builders._files import FilePath, atomic_file, resolve_path
+from graphattn.builders._atomic import atomic_file
+from graphattn.builders._paths import FilePath, resolve_path
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
 from graphattn.models.inspection.notebook import is_right_to_left
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.experiments.drawing._canvas import GREY, INK, add_fonts, check_count, new_picture, text_width
 from graphattn.models._reports import Outcomes
 from graphattn.models.inspection.notebook import printable

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.experiments.drawing._canvas import FAINT, GREY, INK, assign_colours, new_picture
 
 Curves = dict[str, list[tuple[float, float]]]

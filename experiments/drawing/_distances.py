@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import INK, assign_colours, new_picture
 from graphattn.experiments.drawing._curves import style_axes

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from graphattn._edges import GraphBatch, as_batch
 from graphattn._schema import DEPENDENCY, MEMBERSHIP, SENTENCE, TOKEN, WORD, CanonicalRelation
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import assign_colours

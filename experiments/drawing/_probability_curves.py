@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import GREY, INK, add_fonts, assign_colours, new_picture
 from graphattn.experiments.drawing._curves import style_axes

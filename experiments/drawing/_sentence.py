@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 from matplotlib.path import Path as Curve
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import (
     FAINT,

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from graphattn._validation import suggest
 from graphattn.builders import Example
-from graphattn.builders._files import read_numbered_lines
+from graphattn.builders._text_lines import read_numbered_lines
 from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import TASKS, Estimator

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from graphattn.builders._files import FilePath
+from graphattn.builders._paths import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import INK, PALETTE, new_picture
 from graphattn.experiments.drawing._curves import Curves, Panel, draw_panels, style_axes

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import pandas as pd
 
-from graphattn.builders._files import atomic_file, write_error
+from graphattn.builders._atomic import atomic_file
+from graphattn.builders._paths import write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.notebook import escape_unprintable
 from graphattn.models.inspection.page import PageModel, write_page

@@ -19,7 +19,7 @@ from graphattn._scales import Scale
 from graphattn._schema import TOKEN, WORD
 from graphattn.builders import BudgetBatches, Sentence
 from graphattn.builders._batch import TextBatch
-from graphattn.builders._files import resolve_path
+from graphattn.builders._paths import resolve_path
 from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._estimators.inputs import as_collection

@@ -17,8 +17,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from graphattn.builders._files import file_sha256
 from graphattn.builders._json_types import check_json
+from graphattn.builders._paths import file_sha256
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models._hub import download

@@ -11,7 +11,8 @@ from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from graphattn.builders._files import FilePath, atomic_folder, resolve_path, write_error
+from graphattn.builders._atomic import atomic_folder
+from graphattn.builders._paths import FilePath, resolve_path, write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import (

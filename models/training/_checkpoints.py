@@ -15,7 +15,9 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
-from graphattn.builders._files import folder_lock, read_sealed, resolve_path, write_sealed
+from graphattn.builders._atomic import read_sealed, write_sealed
+from graphattn.builders._locks import folder_lock
+from graphattn.builders._paths import resolve_path
 from graphattn.exceptions import (
     ConfigError,
     DataError,

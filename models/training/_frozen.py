@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphattn.builders._files import read_sealed, write_sealed
+from graphattn.builders._atomic import read_sealed, write_sealed
 from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._prediction import encode_corpus
 from graphattn.models._text_model import TextModel

@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.builders._files import atomic_file, read_sealed, write_sealed
+from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed
 from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import KEEP_BEST, PACKED
 from graphattn.models.training._averaging import Average, swap_in_averages

@@ -16,8 +16,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from graphattn.builders._files import open_text
 from graphattn.builders._foreign import reject_markup, reject_parallel_markup
+from graphattn.builders._text_lines import open_text
 from graphattn.builders._word_vectors import WordVectors
 from graphattn.builders.readers import detect, read_corpus
 from graphattn.exceptions import DataError

@@ -7,9 +7,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from graphattn.builders._files import open_text
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._sentence import Example
+from graphattn.builders._text_lines import open_text
 from graphattn.builders.readers import read_corpus
 from graphattn.builders.relations import Window
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store

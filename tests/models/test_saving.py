@@ -15,7 +15,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.base import clone
 
-from graphattn.builders._files import describe_directory, file_sha256
+from graphattn.builders._paths import describe_directory, file_sha256
 from graphattn.builders._subwords import BLANK
 from graphattn.builders.store._manifest import MANIFEST
 from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, ModelDirectoryError

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders._files import TextLines, display_name, is_store, open_text, split_suffix
 from graphattn.builders._foreign import reject_markup
+from graphattn.builders._paths import display_name, is_store
+from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers import read_corpus, read_labelled_lines, read_parallel, read_table
 from graphattn.builders.readers._corpus import describe_corpus
 from graphattn.builders.readers._formats import resolve_like_training

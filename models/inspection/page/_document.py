@@ -15,7 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.builders._files import atomic_file, write_error
+from graphattn.builders._atomic import atomic_file
+from graphattn.builders._paths import write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models._inspectable import Inspectable
 from graphattn.models.inspection.page._packing import pack_page

@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from graphattn.builders._files import read_numbered_lines
 from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._text_lines import read_numbered_lines
 from graphattn.builders.readers import read_corpus, read_parallel, register_reader
 from graphattn.builders.readers._formats import FORMATS
 from graphattn.exceptions import ConfigError, DataError

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.builders._files import open_text
+from graphattn.builders._text_lines import open_text
 from graphattn.builders.readers import DetectedFormat, detect
 from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.exceptions import DataError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders._files import open_text
 from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._text_lines import open_text
 from graphattn.builders.readers import detect, read_corpus, read_labelled_lines, read_table
 from graphattn.builders.readers._rows import MAX_RECORD_LINES, QuotedRows
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint

@@ -12,8 +12,8 @@ import pytest
 
 from graphattn._edges import Edges
 from graphattn.builders import Dependency, Links, Sentence, TextGraphBuilder, Vocabulary, Window
-from graphattn.builders._files import folder_lock
 from graphattn.builders._jobs import LocalEngine
+from graphattn.builders._locks import folder_lock
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.builders.store._manifest import Manifest
 from graphattn.exceptions import DataError

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders._files import lines_within
+from graphattn.builders._text_lines import lines_within
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.store._conllu_columns import read_conllu_columns
 from graphattn.builders.store._tables import add_null_columns, to_sentences

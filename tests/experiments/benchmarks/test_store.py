@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.builders._files import lines_within
+from graphattn.builders._text_lines import lines_within
 from graphattn.builders.readers import read_conllu
 from graphattn.exceptions import BuildError
 from graphattn.experiments.benchmarks import _processes as processes

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphattn.builders._files import folder_lock
+from graphattn.builders._locks import folder_lock
 from graphattn.builders.store import Manifest, Store
 
 AGAIN = "Run the same graphattn build again: it rebuilds damaged shards."

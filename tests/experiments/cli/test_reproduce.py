@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from graphattn.builders._files import folder_lock
+from graphattn.builders._locks import folder_lock
 from graphattn.experiments.papers import _runs as runs
 from graphattn.experiments.papers._runs import Run
 from graphattn.models import Estimator

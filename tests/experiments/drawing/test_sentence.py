@@ -63,7 +63,7 @@ def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
     def full_disk(source, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("graphattn.builders._files.os.replace", full_disk)
+    monkeypatch.setattr("graphattn.builders._atomic.os.replace", full_disk)
     with pytest.raises(DataError) as caught:
         draw_sentence(["other"], {}, path)
     assert str(caught.value) == (

@@ -17,7 +17,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from sklearn.base import clone
 
 from graphattn import load
-from graphattn.builders._files import write_sealed
+from graphattn.builders._atomic import write_sealed
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, TrainingError
 from graphattn.models import TrainingOptions
 from graphattn.models._saving import check_notes
