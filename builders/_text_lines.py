@@ -118,7 +118,9 @@ class TextLines:
 
     def _decode(self, raw: bytes, line: int) -> str:
         if b"\0" in raw:
-            raise _binary_error(self.path, line)
+            problem = _binary_error(self.path, line)
+            problem.content = _read_damaged(raw.replace(b"\0", b"\xff"))
+            raise problem
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -138,7 +140,9 @@ class TextLines:
         if self._encoding_hint is None:
             self._encoding_hint = _hint_at_encoding(self._read_around(error.object))
         message = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1} is not UTF-8"
-        return DataError(message, path=self.path, line=line, hint=self._encoding_hint, options=("encoding",))
+        problem = DataError(message, path=self.path, line=line, hint=self._encoding_hint, options=("encoding",))
+        problem.content = _read_damaged(error.object)
+        return problem
 
     def _read_around(self, line: bytes) -> bytes:
         """The first lines of a file, a line that is not UTF-8, and those that were read ahead."""
@@ -340,6 +344,11 @@ def _binary_error(name: str, line: int) -> DataError:
         line=line,
         hint="Give UTF-8 text, plain or compressed as .gz, .xz or .bz2.",
     )
+
+
+def _read_damaged(raw: bytes) -> str:
+    """A line with U+FFFD in place of the bytes that are not text."""
+    return raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
 
 
 def _hint_at_encoding(sample: bytes) -> str:

@@ -94,6 +94,8 @@ class DataError(GraphAttnError):
     Attributes
     ----------
     skippable : whether a reader may skip the item on request
+    content : what is known of an item that a reader cannot read: the text of its line, or its fields
+    row : all fields of its row, a ``TableRow``, if it is one of a table
 
     Examples
     --------
@@ -106,6 +108,8 @@ class DataError(GraphAttnError):
     """
 
     skippable = False
+    content: Any = None
+    row: Any = None
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from reprlib import repr as shorten
 from typing import Any
 
-from graphattn.builders._sentence import Label
+from graphattn.builders._sentence import Label, TableRow
 from graphattn.builders._spelling import compose
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
@@ -131,6 +131,18 @@ def parse_object(content: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise DataError(f"{_describe_type(record)} where an object was expected", hint=hint)
     return record
+
+
+def make_record_row(record: Mapping[str, Any]) -> TableRow:
+    """All fields of an object of JSON Lines."""
+    return TableRow(tuple(record), tuple(record.values()))
+
+
+def read_record_row(content: str) -> TableRow | None:
+    """All fields of the object on a line, even if no example can be made of it; None for something else."""
+    with suppress(DataError):
+        return make_record_row(parse_object(content))
+    return None
 
 
 def find_field(record: Mapping[str, Any], name: str) -> Any:

@@ -50,11 +50,18 @@ def read_folder(
         if require_label or not files:
             raise _directory_error(folder, texts=len(files))
 
+    def make_row(file: Path, text: str | None) -> TableRow:
+        return TableRow(("file", "text"), (file.relative_to(folder).as_posix(), text))
+
     def read(file: Path) -> Example:
-        with open_text(file, encoding, split_returns=False) as lines:
-            text = "".join(lines).removesuffix("\n")
+        try:
+            with open_text(file, encoding, split_returns=False) as lines:
+                text = "".join(lines).removesuffix("\n")
+        except DataError as error:
+            error.row = make_row(file, None)
+            raise
         if keep_row is not None:
-            keep_row(TableRow(("file", "text"), (file.relative_to(folder).as_posix(), text)))
+            keep_row(make_row(file, text))
         return Example(text, label=file.parent.name if classes else None)
 
     return map_with_errors(iter(files), read, skip)

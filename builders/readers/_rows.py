@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import suppress
 from itertools import chain
 from typing import Self, TypeVar
 
@@ -16,7 +17,7 @@ from graphattn.exceptions import DataError, UnreadableError
 Skip = Callable[[DataError], None]
 """Receives the error of each line or sentence that a reader leaves out."""
 KeepRow = Callable[[TableRow], None]
-"""Receives all fields of each item's row, before the item is yielded."""
+"""Receives all fields of each item's row, before the item is yielded; an error has those of a row without an item."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Content = TypeVar("Content", bound=Sized)
@@ -62,10 +63,14 @@ def parse_rows(
     parse: Callable[[int, Content], Result],
     path: str,
     skip: Skip | None,
+    make_row: Callable[[Content], TableRow | None] | None = None,
 ) -> Iterator[Result]:
-    """Parse numbered rows; errors, also those among them, get path and line, and are passed to ``skip`` or raised."""
+    """Parse numbered rows; errors, also those among them, get path and line, and are passed to ``skip`` or raised.
+
+    ``make_row`` makes the ``row`` of an error out of the content of a row that cannot be parsed.
+    """
     for row in iterate_with_errors(rows):
-        line = None
+        line = content = None
         try:
             if isinstance(row, DataError):
                 raise row
@@ -73,6 +78,9 @@ def parse_rows(
             result = parse(line, content)
         except DataError as error:
             error.path, error.line = path, error.line or line
+            content = error.content if content is None else content
+            if make_row is not None and content is not None:
+                error.row = make_row(content)
             raise_or_skip(error, skip)
         else:
             yield result
@@ -85,15 +93,19 @@ def parse_lines(
     *,
     reject_blank: bool = True,
     blanks: str = BLANKS,
+    make_row: Callable[[str], TableRow | None] | None = None,
 ) -> Iterator[Result]:
-    """Parse each line of a file, without the blanks around it; blank lines are errors, except at the end."""
+    """Parse each line of a file, without the blanks around it; blank lines are errors, except at the end.
+
+    ``make_row`` is as for :func:`parse_rows`.
+    """
     with open_text(path) as lines:
 
         def number(content: str) -> tuple[int, str]:
             return lines.line, content.strip(blanks)
 
         rows = map(number, lines)  # unlike a generator, it continues after an error
-        yield from parse_rows(reject_blank_rows(rows) if reject_blank else rows, parse, lines.path, skip)
+        yield from parse_rows(reject_blank_rows(rows) if reject_blank else rows, parse, lines.path, skip, make_row)
 
 
 def read_groups(
@@ -151,14 +163,18 @@ class PlainRows:
     """Numbered rows of a table whose fields have no quotes, see :func:`split_plain`; a blank line is an empty row."""
 
     def __init__(self, lines: TextLines, separator: str, most: int = 0):
-        self._lines, self._separator, self._most = lines, separator, most
+        self._lines, self.separator, self._most = lines, separator, most
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> tuple[int, list[str]]:
-        content = next(self._lines).removesuffix("\n")
-        return self._lines.line, split_plain(content, self._separator, self._most) if content else []
+        try:
+            content = next(self._lines).removesuffix("\n")
+        except DataError as error:
+            error.content = error.content and split_plain(error.content, self.separator, self._most)
+            raise
+        return self._lines.line, split_plain(content, self.separator, self._most) if content else []
 
     def has_verbatim(self, field: str) -> bool:
         """Whether a field of the current row is in the file as it is: always."""
@@ -179,7 +195,7 @@ class QuotedRows:
     def __init__(self, lines: TextLines, separator: str):
         csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
         self._record = _RecordLines(lines)
-        self._path = lines.path
+        self._path, self.separator = lines.path, separator
         self._reader = csv.reader(self._record, delimiter=separator, strict=True)
 
     def __iter__(self) -> Self:
@@ -195,13 +211,23 @@ class QuotedRows:
                     raise
                 continue
             except csv.Error as error:
-                line = self._record.lines[0][0]
+                line, text = self._record.lines[0]
                 self._record.put_back(self._record.lines[1:], stop=self._record.stopped)
-                raise _quoting_error(error, self._path, line) from error
-            except DataError:
+                problem = _quoting_error(error, self._path, line)
+                problem.content = self._split_damaged(text)
+                raise problem from error
+            except DataError as error:
                 self._record.put_back(self._record.lines, stop=True)
+                error.content = error.content and self._split_damaged(error.content)
                 raise
             return self._record.lines[0][0], row
+
+    def _split_damaged(self, line: str) -> list[str]:
+        """The fields of a line with quotes that are not paired, or characters that CSV does not have."""
+        line = line.removesuffix("\n")
+        with suppress(csv.Error):
+            return next(csv.reader([line], delimiter=self.separator), [])
+        return line.split(self.separator)
 
     def has_verbatim(self, field: str) -> bool:
         """Whether the lines of the current row contain a field as it is: quotes inside quotes are doubled."""
@@ -326,12 +352,16 @@ def reject_other_widths(
             yield row
             continue
         if width > 1 and names and row[1][-1].strip() in names and sorted(map(str.strip, row[1])) == sorted(names):
-            yield inner_header_error(row[0], optional=optional_header)
+            error = inner_header_error(row[0], optional=optional_header)
+            error.content = row[1]
+            yield error
             continue
         if len(row[1]) == width or (more and len(row[1]) > width):
             yield row
             continue
         count = "1 field" if len(row[1]) == 1 else f"{len(row[1])} fields"
         fix = hint if too_many is None or len(row[1]) < width else too_many
-        yield DataError(f"{count}, {expected}", line=row[0], hint=fix, options=("columns",))
+        error = DataError(f"{count}, {expected}", line=row[0], hint=fix, options=("columns",))
+        error.content = row[1]
+        yield error
         rows.reread()

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphattn.builders._paths import FilePath, display_name
-from graphattn.builders._sentence import Sentence, TableRow
-from graphattn.builders.readers._fields import json_label, json_text, parse_feature_columns, parse_object
+from graphattn.builders._sentence import Sentence
+from graphattn.builders.readers._fields import (
+    json_label,
+    json_text,
+    make_record_row,
+    parse_feature_columns,
+    parse_object,
+    read_record_row,
+)
 from graphattn.builders.readers._rows import KeepRow, Skip, parse_lines
 from graphattn.exceptions import DataError, verbatim
 
@@ -68,10 +75,10 @@ def read_sentences(
         record = parse_object(content)
         sentence = Sentence(**parse_fields(record, tags, features), origin=(name, line))
         if keep_row is not None:
-            keep_row(TableRow(tuple(record), tuple(record.values())))
+            keep_row(make_record_row(record))
         return sentence
 
-    return parse_lines(path, parse, skip)
+    return parse_lines(path, parse, skip, make_row=read_record_row)
 
 
 def parse_fields(record: dict[str, Any], tags: str | None, features: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, WordSplitter
-from graphattn.builders.readers._fields import LeftOutRecords, json_text, parse_object
-from graphattn.builders.readers._rows import Skip, parse_lines
+from graphattn.builders.readers._fields import LeftOutRecords, json_text, make_record_row, parse_object, read_record_row
+from graphattn.builders.readers._rows import KeepRow, Skip, parse_lines
 from graphattn.exceptions import DataError
 
 _SPAN_FIELDS = ("spans", "entities", "label", "labels")
@@ -28,7 +28,9 @@ class _CharacterSpan(NamedTuple):
         return f"{self.type!r} from {self.start} to {self.end}"
 
 
-def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None = None) -> Iterator[Sentence]:
+def read_spans(
+    path: FilePath, *, split: str = DEFAULT_SPLIT, keep_row: KeepRow | None = None, skip: Skip | None = None
+) -> Iterator[Sentence]:
     """Read texts with spans, such as entities, one at a time; words get IOB2 tags.
 
     Each line is an object with ``text`` and, in any other field, a list of spans: objects with ``start``, ``end`` (one
@@ -40,6 +42,7 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
     ----------
     path, skip : as for :func:`read_corpus`
     split : the rule that splits texts into words
+    keep_row : receives all fields of the object of each sentence before the sentence is yielded
 
     Examples
     --------
@@ -49,10 +52,10 @@ def read_spans(path: FilePath, *, split: str = DEFAULT_SPLIT, skip: Skip | None 
     >>> [(sentence.tokens, sentence.tags) for sentence in read_spans(path)]
     [(('Ada', 'wrote', '.'), ('B-PER', 'O', 'O'))]
     """
-    return _read(path, WordSplitter.by_rule(split), skip)
+    return _read(path, WordSplitter.by_rule(split), keep_row, skip)
 
 
-def _read(path: FilePath, splitter: WordSplitter, skip: Skip | None) -> Iterator[Sentence]:
+def _read(path: FilePath, splitter: WordSplitter, keep_row: KeepRow | None, skip: Skip | None) -> Iterator[Sentence]:
     name = display_name(path)
     left_out = LeftOutRecords(name)
 
@@ -62,9 +65,14 @@ def _read(path: FilePath, splitter: WordSplitter, skip: Skip | None) -> Iterator
             return None
         spans = _find_spans(record)
         left_out.unlabelled += spans is None
-        return None if spans is None else _make_sentence(record, spans, splitter, (name, line))
+        if spans is None:
+            return None
+        sentence = _make_sentence(record, spans, splitter, (name, line))
+        if sentence is not None and keep_row is not None:
+            keep_row(make_record_row(record))
+        return sentence
 
-    yield from filter(None, parse_lines(path, parse, skip))
+    yield from (item for item in parse_lines(path, parse, skip, make_row=read_record_row) if item is not None)
     left_out.report()
 
 

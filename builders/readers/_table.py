@@ -22,9 +22,11 @@ from graphattn.builders.readers._fields import (
     json_label,
     json_text,
     list_field_names,
+    make_record_row,
     match_name,
     parse_label,
     parse_object,
+    read_record_row,
     select_flagged_labels,
     split_pair,
 )
@@ -183,9 +185,8 @@ def _read_delimited(
         parse = _row_parser(index, columns, may_have_header=False)
         if quoted is None or isinstance(rows, QuotedRows):
             parse = _warn_of_quotes(parse, rows, lines.path)
-        if keep_row is not None:
-            parse = _keep_fields(parse, names, keep_row, quoted=isinstance(rows, QuotedRows))
-        yield from parse_rows(filled, parse, lines.path, skip)
+        make_row = _row_maker(names, index["text"], delimiter, quoted=isinstance(rows, QuotedRows))
+        yield from parse_rows(filled, _keep_fields(parse, make_row, keep_row), lines.path, skip, make_row)
 
 
 def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
@@ -207,14 +208,35 @@ def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tu
 _RowParser = Callable[[int, list[str]], Example]
 
 
-def _keep_fields(parse: _RowParser, names: Sequence[str], keep_row: KeepRow, *, quoted: bool) -> _RowParser:
-    """A function from a numbered row to its example that keeps a field for each name."""
-    kept, missing = tuple(names), [""] * len(names)
+_RowMaker = Callable[[list[str]], TableRow]
+
+
+def _row_maker(
+    names: Sequence[str], text: Sequence[int], separator: str, *, quoted: bool, more: bool = False
+) -> _RowMaker:
+    """A function from the fields of a row, also of one of another width, to a field for each name.
+
+    The columns with the numbers ``text`` are those of the text, which is the most likely to contain separators.
+    """
+    kept, missing, at = tuple(names), [""] * len(names), text[-1]
+
+    def make_row(row: list[str]) -> TableRow:
+        excess = 0 if more else max(0, len(row) - len(kept))
+        if excess:
+            row = [*row[:at], separator.join(row[at : at + excess + 1]), *row[at + excess + 1 :]]
+        return TableRow(kept, (*row, *missing)[: len(kept)], quoted)  # rows with more fields may differ in their number
+
+    return make_row
+
+
+def _keep_fields(parse: _RowParser, make_row: _RowMaker, keep_row: KeepRow | None) -> _RowParser:
+    """A function from a numbered row to its example that keeps its fields."""
+    if keep_row is None:
+        return parse
 
     def parse_and_keep(line: int, row: list[str]) -> Example:
         example = parse(line, row)
-        cells = (*row, *missing)[: len(kept)]  # rows with more fields may differ in their number
-        keep_row(TableRow(kept, cells, quoted))
+        keep_row(make_row(row))
         return example
 
     return parse_and_keep
@@ -356,7 +378,7 @@ def _read_json_lines(
             return None
         example = make_example(line, record)
         if keep_row is not None:
-            keep_row(TableRow(tuple(record), tuple(record.values())))
+            keep_row(make_record_row(record))
         return example
 
     def make_example(line: int, record: dict[str, Any]) -> Example | Sentence:
@@ -370,7 +392,7 @@ def _read_json_lines(
             return Example(*split_pair(text, columns.text_separator), label)
         return Example(text, second if columns.second else None, label)
 
-    yield from (row for row in parse_lines(path, parse, skip) if row is not None)
+    yield from (row for row in parse_lines(path, parse, skip, make_row=read_record_row) if row is not None)
     left_out.report()
 
 
@@ -478,10 +500,10 @@ def read_labelled_lines(
             parse = _row_parser(index, in_columns, may_have_header=header is None and not has_header)
             if isinstance(rows, QuotedRows) or (quoted is None and separator in (None, "\t")):
                 parse = _warn_of_quotes(parse, rows, lines.path)
-            if keep_row is not None:
-                names = _complete_names(names, roles, len(sample[0]) if more else len(roles))
-                parse = _keep_fields(parse, names, keep_row, quoted=isinstance(rows, QuotedRows))
-            yield from parse_rows(filled, parse, lines.path, skip)
+            names = _complete_names(names, roles, len(sample[0]) if more and sample else len(roles))
+            is_quoted = isinstance(rows, QuotedRows)
+            make_row = _row_maker(names, index["text"], rows.separator, quoted=is_quoted, more=more)
+            yield from parse_rows(filled, _keep_fields(parse, make_row, keep_row), lines.path, skip, make_row)
 
     return read()
 

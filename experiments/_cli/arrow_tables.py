@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,17 +19,24 @@ _HINT = "Give all values of the column one type, or write another format."
 
 def serialize_arrow(columns: Mapping[str, Any]) -> bytes:
     """A stream of Arrow with one table; a value is a list or an array."""
-    arrays = {}
-    for name, values in columns.items():
-        try:
-            arrays[name] = values if isinstance(values, pa.Array) else pa.array(values)
-        except (pa.ArrowException, OverflowError) as error:
-            problem = f"the column {name!r} has values of different types, which Parquet does not have"
-            raise DataError(problem, hint=_HINT) from error
+    arrays = {
+        name: values if isinstance(values, pa.Array) else _make_array(name, values) for name, values in columns.items()
+    }
     sink, table = pa.BufferOutputStream(), pa.table(arrays)
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
+
+
+def _make_array(name: str, values: Sequence[Any]) -> pa.Array:
+    """A column; lists and objects whose items have several types become JSON, as in CSV."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError) as error:
+        if all(value is None or isinstance(value, (list, dict)) for value in values):
+            return pa.array([None if value is None else json.dumps(value, ensure_ascii=False) for value in values])
+        problem = f"the column {name!r} has values of different types, which Parquet does not have"
+        raise DataError(problem, hint=_HINT) from error
 
 
 def read_arrow(contents: Iterable[bytes]) -> Iterator[pa.Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from graphattn.builders._sentence import Example
     from graphattn.models import Estimator
 
 EXAMPLES = (
@@ -116,10 +117,9 @@ def encode(
         label_column=label_column,
         keep_rows=out.suffix == ".parquet",
     )
-    text_column = flag_values.get("text_column") or defaults.get("training", {}).get("text")
-    written = {"text", "vector", "label", text_column, label_column}
-    options = {"width": width, "written": sorted(filter(None, written))}
-    job = ModelJob(settings, encode_chunk, options)
+    text_columns = flag_values.get("text_column") or defaults.get("training", {}).get("text") or "text"
+    text_columns = [text_columns] if isinstance(text_columns, str) else list(text_columns)
+    job = ModelJob(settings, encode_chunk, {"width": width, "text": text_columns, "label": label_column})
     chunks = iter_chunks(numbered, chunk or choose_chunk(settings))
     executor = make_engine(engine, jobs, address, device)
     write = partial(_write_numpy, width) if out.suffix == ".npy" else write_parquet
@@ -134,11 +134,14 @@ def encode(
     tally.report(estimator, "The vectors are NaN there.")
 
 
-def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int, written: Collection[Any]) -> ChunkResult:
-    """Encode a chunk as an Arrow table of texts, vectors, labels and other columns than ``written`` ones.
+def encode_chunk(
+    estimator: Estimator, chunk: Chunk, *, width: int, text: Sequence[str], label: str | None
+) -> ChunkResult:
+    """Encode a chunk as an Arrow table of texts, vectors, labels and other columns.
 
-    The vectors of a text with an error are NaN. The two texts of a pair make two rows, unless the model reads them as
-    one.
+    ``text`` and ``label`` are the columns of the input that have the text and the label. The vectors of a text with an
+    error are NaN, and its text and label are what its row has. The two texts of a pair make two rows, unless the model
+    reads them as one.
     """
     import numpy as np
     import pyarrow as pa
@@ -154,14 +157,18 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int, written: Col
     results = apply_to_texts(encode, chunk)
     errors = [result for result in results if isinstance(result, TextError)]
     vectors = np.stack([empty if isinstance(result, TextError) else result for result in results])
-    texts = [text for numbered in chunk.texts for text in _texts(numbered.content, rows)]
+    fields = [dict(zip(item.row.names, item.row.cells, strict=True)) if item.row else {} for item in chunk.texts]
+    shown = [
+        _show_unread(row, text, label) if item.content is None else item.content
+        for item, row in zip(chunk.texts, fields, strict=True)
+    ]
+    texts = [each for item in shown for each in _texts(item, rows)]
     columns = {"text": texts, "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width)}
-    labels = [_label(numbered.content) for numbered in chunk.texts for _ in range(rows)]
+    labels = [_label(item) for item in shown for _ in range(rows)]
     if any(label is not None for label in labels):
         columns["label"] = _unify_labels(labels)
-    fields = [dict(zip(text.row.names, text.row.cells, strict=True)) if text.row else {} for text in chunk.texts]
     for name in dict.fromkeys(name for row in fields for name in row):
-        if name not in written:
+        if name not in (*columns, "label", label, *text):
             columns[name] = [row.get(name) for row in fields for _ in range(rows)]
     return ChunkResult.of(serialize_arrow(columns), errors)
 
@@ -178,9 +185,17 @@ def _write_numpy(width: int, file: Any, read_tables: Callable[[], Iterator[pa.Ta
     return count
 
 
+def _show_unread(row: Mapping[str, Any], text: Sequence[str], label: str | None) -> Example:
+    """The text and the label of a row that could not be read, as far as they are strings."""
+    from graphattn.builders._sentence import Example
+    from graphattn.builders.readers._fields import join_texts
+
+    texts = [cell for name in text if isinstance(cell := row.get(name), str)]
+    name = row.get(label) if label is not None else None
+    return Example(join_texts(texts), "", name if isinstance(name, str) and name.strip() else None)
+
+
 def _texts(item: Any, rows: int) -> list[str]:
-    if item is None:  # it could not be read
-        return [""] * rows
     if isinstance(item, str):
         return [item]
     if hasattr(item, "text"):

@@ -230,6 +230,8 @@ def _make_table(
             except (DataError, GraphError):
                 if text is nothing:
                     raise
+    if text is nothing:
+        text = nothing._replace(row=next((text.row for text in taken if text.row is not None), None))
     table = PredictionTable.of(
         text,
         row if form != "spans" else {"text": "", "spans": []},

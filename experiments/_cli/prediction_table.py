@@ -12,7 +12,7 @@ from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments._cli.arrow_tables import serialize_arrow
 from graphattn.experiments._cli.output import encode_line
-from graphattn.experiments._cli.tables import SEPARATORS, format_row
+from graphattn.experiments._cli.tables import SEPARATORS, can_be_field, format_row
 from graphattn.experiments._cli.text_stream import NumberedText
 from graphattn.models._estimators.inputs import as_text, input_fields
 
@@ -25,6 +25,7 @@ class PredictionTable:
     """
 
     columns: tuple[str, ...]  # of the input
+    types: Mapping[str, type]  # of their values
     added: Mapping[str, str]  # key of a prediction -> its column
     suffix: str  # ``.csv``, ``.tsv``, ``.parquet`` or ``.jsonl``
     quoted: bool  # whether all fields are in quotes
@@ -42,7 +43,7 @@ class PredictionTable:
         label_separator: str | None,
     ) -> PredictionTable:
         """The table for inputs like this one, and rows of JSON like this one."""
-        columns, _ = _split_input(text, suffix)
+        columns, cells = _split_input(text, suffix)
         twice = next((name for name in columns if columns.count(name) > 1), None)
         if twice is not None and suffix not in SEPARATORS:
             raise ConfigError(
@@ -50,7 +51,8 @@ class PredictionTable:
                 options=("out",),
             )
         is_plain = isinstance(text.content, str) if text.row is None else not text.row.quoted
-        table = cls(columns, {}, suffix, suffix == ".tsv" and not is_plain, probabilities, label_separator)
+        types = {name: type(cell) for name, cell in zip(columns, cells, strict=True) if cell is not None}
+        table = cls(columns, types, {}, suffix, suffix == ".tsv" and not is_plain, probabilities, label_separator)
         names = table._split_prediction(text, prediction)
         return replace(table, added={name: _find_free_name(name, columns) for name in names})
 
@@ -65,14 +67,14 @@ class PredictionTable:
             return ""
         return format_row([*self.columns, *self.added.values()], self.suffix, quoted=self.quoted)
 
-    def make_row(self, text: NumberedText, prediction: Mapping[str, Any] | None) -> Any:
-        """The row of an input, which is empty if it could not be read, and its prediction, None if there is none.
+    def make_row(self, text: NumberedText, prediction: Mapping[str, Any]) -> Any:
+        """The row of an input and its prediction.
 
         It is a line of text, and for Parquet a dictionary. A DataError says that the format cannot hold a field, or
         that the input has fields that the first one lacks.
         """
         names, cells = _split_input(text, self.suffix)
-        added = {} if prediction is None else self._split_prediction(text, prediction)
+        added = self._split_prediction(text, prediction)
         if self.suffix in SEPARATORS:
             if names != self.columns:
                 self._reject({*names} - {*self.columns}, f"so there is no such column in the {self.suffix} file")
@@ -82,16 +84,23 @@ class PredictionTable:
         row = dict(zip(names, cells, strict=True)) | {self.added[name]: value for name, value in added.items()}
         if self.suffix == ".parquet":
             return row
-        return encode_line({name: None if _is_not_finite(value) else value for name, value in row.items()})
+        return _encode_json(row)
 
     def make_row_without_prediction(self, text: NumberedText, error: Mapping[str, Any]) -> Any:
         """The row of an input that cannot be predicted, without fields that cannot be written; JSON has the error."""
+        names, cells = _split_input(text, self.suffix)
+        row = dict(zip(names, cells, strict=True))
         if self.suffix == ".jsonl":
-            return encode_line({**dict(zip(*_split_input(text, self.suffix), strict=True)), **error})
-        try:
-            return self.make_row(text, None)
-        except DataError:
-            return self.make_row(text._replace(content=None, row=None), None)
+            return _encode_json({**row, **{_find_free_name(name, names): value for name, value in error.items()}})
+        if self.suffix == ".parquet":
+            return {name: value for name, value in row.items() if self._fits_column(name, value)}
+        cells = cells if names == self.columns else list(map(row.get, self.columns))
+        cells = [cell if can_be_field(cell, self.suffix, quoted=self.quoted) else None for cell in cells]
+        return format_row([*cells, *[None] * len(self.added)], self.suffix, quoted=self.quoted)
+
+    def _fits_column(self, name: str, value: Any) -> bool:
+        """Whether a column of Parquet can have a value of a row that has no prediction."""
+        return name not in self.added.values() and isinstance(value, self.types.get(name, object))
 
     def join(self, rows: Sequence[Any]) -> bytes:
         """Some rows as a part of the file; for Parquet as a stream of Arrow, see :func:`write_parquet`."""
@@ -114,7 +123,8 @@ class PredictionTable:
         """
         is_json, values, of_input = self.suffix == ".jsonl", dict[str, Any](), set[str]()
         if text.row is not None or not is_json:
-            has_words = text.row is not None and isinstance(text.content, Sentence)
+            words = list(text.content.words) if isinstance(text.content, Sentence) else None
+            has_words = text.row is not None and words is not None and words in text.row.cells
             of_input = {"text", "second", *(["words"] if has_words or "tags" not in prediction else [])}
         for name, value in prediction.items():
             if name == "outputs" and not is_json:
@@ -187,6 +197,10 @@ def _find_free_name(name: str, columns: Sequence[str]) -> str:
     while name in columns:
         name = f"predicted_{name}"
     return name
+
+
+def _encode_json(row: Mapping[str, Any]) -> str:
+    return encode_line({name: None if _is_not_finite(value) else value for name, value in row.items()})
 
 
 def _is_not_finite(value: object) -> bool:

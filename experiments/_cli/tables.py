@@ -58,6 +58,15 @@ def format_row(cells: Iterable[object], suffix: str, *, quoted: bool = False) ->
     return SEPARATORS[suffix].join(written) + "\n"
 
 
+def can_be_field(cell: object, suffix: str, *, quoted: bool = False) -> bool:
+    """Whether :func:`format_row` can write a field."""
+    try:
+        format_row([cell], suffix, quoted=quoted)
+    except DataError:
+        return False
+    return True
+
+
 def _spell(cell: object) -> str:
     if cell is None:
         return ""

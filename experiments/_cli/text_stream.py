@@ -197,7 +197,7 @@ def _number(
         for error in errors:
             count += 1
             in_source = error.path == display_name(source)  # and not in a file of a folder
-            yield NumberedText(error.line if in_source and error.line else count, None, error)
+            yield NumberedText(error.line if in_source and error.line else count, None, error, error.row)
         errors.clear()
         if item is not None:
             count += 1

@@ -232,7 +232,7 @@ def test_rows_that_cannot_be_predicted_stay_in_a_table(graphattn, classifier, tm
     assert answer.code == 1
     assert "2 texts could not be processed (line 2, 4). They have no prediction." in answer.err
     header, first, second, third = (tmp_path / "out.csv").read_text().splitlines()
-    assert (header, first, third) == ("text,id,label,confidence", ",,,", ",,,")
+    assert (header, first, third) == ("text,id,label,confidence", "a film,,,", "c,,,")
     assert second.startswith("b,2,")
 
 

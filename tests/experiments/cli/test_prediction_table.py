@@ -307,3 +307,141 @@ def test_a_parquet_column_without_values_is_one_of_texts():
     assert write_parquet(file, lambda: read_arrow(tables)) == 2
     types = {field.name: field.type for field in pa.parquet.read_schema(file)}
     assert types == {"label": pa.string(), "labels": pa.list_(pa.string()), "score": pa.float64()}
+
+
+UNREADABLE = {
+    # name of the input -> its content, and the columns of the row in it that cannot be read
+    "width.csv": (b"id,text,note\n1,good,x\n2,one, two,y\n3,bad,z\n", {"id": "2", "text": "one, two", "note": "y"}),
+    "short.csv": (b"id,text,note\n1,good,x\n2,one\n3,bad,z\n", {"id": "2", "text": "one", "note": ""}),
+    "quote.csv": (b'id,text,note\n1,good,x\n2,"one,y\n3,bad,z\n', {"id": "2", "text": "one,y", "note": ""}),
+    "latin.csv": (b"id,text,note\n1,good,x\n2,caf\xe9,y\n3,bad,z\n", {"id": "2", "text": "caf\ufffd", "note": "y"}),
+    "header.tsv": (
+        b"id\ttext\tnote\n1\tgood\tx\nid\ttext\tnote\n3\tbad\tz\n", {"id": "id", "text": "text", "note": "note"},
+    ),
+    "null.jsonl": (
+        b'{"id": 1, "text": "good"}\n{"id": 2, "text": null, "note": "y"}\n{"id": 3, "text": "bad"}\n',
+        {"id": 2, "text": None, "note": "y"},
+    ),
+    "latin.jsonl": (
+        b'{"id": 1, "text": "good"}\n{"id": 2, "text": "a \xe9"}\n{"id": 3, "text": "bad"}\n',
+        {"id": 2, "text": "a \ufffd"},
+    ),
+    "number.json": (
+        b'[{"id": 1, "text": "good"}, {"id": 2, "text": 7}, {"id": 3, "text": "bad"}]', {"id": 2, "text": 7},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_row_that_cannot_be_read_keeps_its_columns(graphattn, tmp_path, name):
+    content, expected = UNREADABLE[name]
+    (tmp_path / name).write_bytes(content)
+    for target in ("csv", "tsv", "jsonl", "parquet"):
+        out = tmp_path / f"out.{target}"
+        answer = graphattn("predict", MODELS / "classify", tmp_path / name, "--out", out)
+        assert answer.error.startswith("1 text could not be processed (line ")
+        rows = read(out)
+        assert [str(row["id"]) for row in rows] == ["1", str(expected["id"]), "3"]
+        assert ("error" in rows[1]) == (target == "jsonl")
+        if target == "parquet":
+            continue
+        shown = expected if target == "jsonl" else {key: str(value or "") for key, value in expected.items()}
+        columns = [key for key in rows[0] if key not in ("label", "confidence")] if target != "jsonl" else list(shown)
+        assert {key: rows[1][key] for key in columns} == {key: shown[key] for key in columns}
+
+
+def test_unreadable_rows_of_every_task(graphattn, tmp_path):
+    regressor = TextRegressor("transformer", training=TRAINING).fit(["a b", "c", "d e"] * 4, [1.0, 2.5, 3.0] * 4)
+    regressor.save(tmp_path / "regress")
+    text, words = {"id": 1, "text": "Ada saw"}, {"id": 1, "tokens": ["Ada", "saw"]}
+    cases = [
+        (tmp_path / "regress", [text, {"id": 2, "text": None}], ["value"]),
+        (MODELS / "pair", [{**text, "second": "a"}, {"id": 2, "text": "a", "second": None}], ["label", "confidence"]),
+        (MODELS / "tag", [text, {"id": 2, "text": 3}], ["words", "tags"]),
+        (MODELS / "tag", [words, {"id": 2, "tokens": "Ada saw"}], ["tags"]),
+    ]  # fmt: skip
+    for model, rows, added in cases:
+        write(tmp_path / "in.jsonl", rows)
+        for name in ("out.parquet", "out.csv", "out.tsv", "out.jsonl"):
+            answer = graphattn("predict", model, tmp_path / "in.jsonl", "--out", tmp_path / name)
+            assert answer.error.startswith("1 text could not be processed (line 2)"), (model, answer)
+            first, second = read(tmp_path / name)
+            assert [str(first["id"]), str(second["id"])] == ["1", "2"], (model, name)
+            if name == "out.jsonl":
+                assert second == {**rows[1], "line": 2, "error": second["error"]}
+            else:
+                assert list(second) == [*rows[0], *added]
+
+
+def test_rows_of_spans(graphattn, tmp_path):
+    spans = [{"id": 1, "text": "Ada saw", "spans": [[0, 3, "PER"]]}, {"id": 2, "text": "a", "spans": [[0, 9, "x"]]}]
+    write(tmp_path / "in.jsonl", spans)
+    for name in ("out.parquet", "out.csv", "out.jsonl"):
+        flags = ["--format", "spans", "--out", tmp_path / name]
+        answer = graphattn("predict", MODELS / "tag", tmp_path / "in.jsonl", *flags)
+        assert answer.error.startswith("1 text could not be processed (line 2)")
+        first, second = read(tmp_path / name)
+        assert [int(first["id"]), int(second["id"]), list(first)] == [1, 2, ["id", "text", "spans", "words", "tags"]]
+
+
+def test_no_row_can_be_read(graphattn, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"id": 1, "text": null}\n{"id": 2, "text": 5, "line": 7, "error": "e"}\n')
+    for name in ("out.csv", "out.parquet", "out.jsonl"):
+        answer = graphattn("predict", MODELS / "classify", tmp_path / "in.jsonl", "--out", tmp_path / name)
+        assert answer.error.startswith("2 texts could not be processed (line 1, 2)")
+        assert [int(row["id"]) for row in read(tmp_path / name)] == [1, 2]
+    assert {**read(tmp_path / "out.jsonl")[1], "predicted_error": ""} == {
+        "id": 2, "text": 5, "line": 7, "error": "e", "predicted_line": 2, "predicted_error": "",
+    }  # fmt: skip
+
+
+def test_a_field_that_cannot_be_written_is_the_only_one_to_go(graphattn, tmp_path):
+    rows = [
+        {"text": "a", "id": 1, "note": "x"},
+        {"text": "b", "id": 2, "more": "y"},
+        {"text": "c", "id": 3, "note": "\0"},
+    ]
+    write(tmp_path / "in.jsonl", rows)
+    answer = graphattn("predict", MODELS / "classify", tmp_path / "in.jsonl", "--out", tmp_path / "out.csv")
+    assert answer.error.startswith("2 texts could not be processed (line 2, 3)")
+    shown = [[row[name] for name in ("text", "id", "note")] for row in read(tmp_path / "out.csv")]
+    assert shown == [["a", "1", "x"], ["b", "2", ""], ["c", "3", ""]]
+
+
+def test_an_undecodable_file_of_a_folder_keeps_its_name(graphattn, tmp_path):
+    for name, content in {"1.txt": b"good", "2.txt": b"caf\xe9", "3.txt": b"bad"}.items():
+        (tmp_path / "texts").mkdir(exist_ok=True)
+        (tmp_path / "texts" / name).write_bytes(content)
+    for name in ("out.csv", "out.tsv", "out.parquet", "out.jsonl"):
+        answer = graphattn("predict", MODELS / "classify", tmp_path / "texts", "--out", tmp_path / name)
+        assert answer.error.startswith("1 text could not be processed (line 2)")
+        assert [row["file"] for row in read(tmp_path / name)] == ["1.txt", "2.txt", "3.txt"]
+    answer = graphattn("encode", MODELS / "classify", tmp_path / "texts", "--out", tmp_path / "v.parquet")
+    assert answer.code == 1
+    assert pa.parquet.read_table(tmp_path / "v.parquet")["file"].to_pylist() == ["1.txt", "2.txt", "3.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("in.csv", "id,text,kind\n1,a,x\n2,b, c,y\n3,d,z\n", ["a", "b, c", "d"]),
+        ("in.jsonl", '{"id": "1", "text": "a", "kind": "x"}\n{"id": "2", "text": 5, "kind": "y"}\n'
+                     '{"id": "3", "text": "d", "kind": "z"}\n', ["a", "", "d"]),
+    ],
+)  # fmt: skip
+def test_vectors_of_unreadable_rows_keep_their_columns(graphattn, tmp_path, name, content, texts):
+    (tmp_path / name).write_text(content)
+    out = tmp_path / "v.parquet"
+    answer = graphattn("encode", MODELS / "classify", tmp_path / name, "--label-column", "kind", "--out", out)
+    assert answer.error.startswith("1 text could not be processed (line ")
+    table = pa.parquet.read_table(out).to_pydict()
+    assert (table["id"], table["label"], table["text"]) == (["1", "2", "3"], ["x", "y", "z"], texts)
+    assert np.isnan(table["vector"]).any(1).tolist() == [False, True, False]
+
+
+def test_vectors_of_unreadable_pairs(graphattn, tmp_path):
+    write(tmp_path / "in.jsonl", [{"id": 1, "text": "a", "second": "b"}, {"id": 2, "text": "c", "second": None}])
+    answer = graphattn("encode", MODELS / "pair", tmp_path / "in.jsonl", "--out", tmp_path / "v.parquet")
+    assert answer.code == 1
+    table = pa.parquet.read_table(tmp_path / "v.parquet").to_pydict()
+    assert (table["id"], table["text"]) == ([1, 1, 2, 2], ["a", "b", "c", ""])
