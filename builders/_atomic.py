@@ -13,6 +13,7 @@ from pathlib import Path
 
 from graphattn.builders._locks import file_lock
 from graphattn.builders._paths import FilePath, is_stream, resolve_path
+from graphattn.builders._regular_files import WEIGHTS, UnsuitableFileError, open_regular
 
 _LEFTOVER_SECONDS = 24 * 3600
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
@@ -76,7 +77,22 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 def read_sealed(path: Path) -> bytes | None:
     """The content of a file that :func:`write_sealed` wrote; None if it is missing or was damaged since."""
-    return unseal(path.read_bytes()) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        with open_regular(path, WEIGHTS) as file:
+            size = os.fstat(file.fileno()).st_size - _CHECKSUM_BYTES
+            if size < 0:
+                return None
+            file.seek(size)
+            checksum = file.read()
+            if not any(checksum):  # a sparse file, whose zeros would fill the memory
+                return None
+            file.seek(0)
+            content = file.read(size)
+    except UnsuitableFileError:
+        return None
+    return content if _checksum(content) == checksum else None
 
 
 def remove_leftovers(target: Path, seconds: float = _LEFTOVER_SECONDS) -> None:

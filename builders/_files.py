@@ -16,13 +16,13 @@ from graphattn.builders._paths import (
     cache_folder,
     describe_directory,
     display_name,
-    file_sha256,
     is_standard_input,
     is_store,
     is_stream,
     resolve_path,
     write_error,
 )
+from graphattn.builders._regular_files import file_sha256
 from graphattn.builders._text_lines import BLANKS, TextLines, lines_within, open_text, read_numbered_lines, split_suffix
 
 __all__ = [

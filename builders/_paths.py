@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from pathlib import Path
 
@@ -64,9 +63,3 @@ def write_error(path: FilePath, error: OSError) -> DataError:
     """The error of a file that cannot be written."""
     reason = error.strerror or str(error)
     return DataError(f"cannot be written ({reason})", path=path, hint="Check the folder and the space on the disk.")
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

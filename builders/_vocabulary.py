@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice, pairwise, product
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers,
 
 from graphattn._validation import require_choice, require_range
 from graphattn.builders._atomic import atomic_file
+from graphattn.builders._regular_files import NAMES, UnsuitableFileError, read_text
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._special_tokens import SpecialTokens
 from graphattn.builders._spelling import make_normalizer
@@ -167,11 +167,13 @@ class Vocabulary:
             if the file is missing or is not a tokenizer
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = read_text(path, NAMES)
         except FileNotFoundError:
             raise ModelDirectoryError(
                 f"{os.fspath(path)}: no such file. Give the tokenizer.json of a model directory."
             ) from None
+        except UnsuitableFileError as error:
+            raise ModelDirectoryError(f"{os.fspath(path)} cannot be read as a tokenizer ({error.strerror})") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ModelDirectoryError(f"{os.fspath(path)}: cannot be read as a tokenizer ({error}).") from None
         try:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from graphattn.builders._atomic import atomic_file
 from graphattn.builders._paths import FilePath, display_name, is_standard_input
+from graphattn.builders._tensor_files import TensorFile
 from graphattn.builders._text_lines import open_text
 from graphattn.exceptions import DataError, GraphAttnWarning, warn_caller
 
@@ -176,8 +177,8 @@ def read_through_cache(path: FilePath) -> tuple[list[str], VectorRows] | None:
     key = f"1 {os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
     digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     copy = Path(folder) / f"vectors-{digest}.safetensors"
-    with suppress(OSError, SafetensorError, KeyError, UnicodeDecodeError):
-        parts = load_file(copy)
+    with suppress(OSError, ValueError, KeyError), TensorFile(copy) as file:
+        parts = {name: tensor.numpy() for name, tensor in file.read_all()[0].items()}
         if parts.pop("checksum").tobytes() == _checksum(parts):
             return parts["words"].tobytes().decode("utf-8").split("\n"), parts["matrix"]
     words, matrix = VectorFile(path, lambda word: True, None).read()

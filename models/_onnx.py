@@ -17,6 +17,7 @@ from graphattn._optional_packages import import_optional
 from graphattn.builders import Vocabulary
 from graphattn.builders._atomic import atomic_file
 from graphattn.builders._paths import resolve_path, write_error
+from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.exceptions import ConfigError
 from graphattn.models._dense_model import DenseModel
 
@@ -47,9 +48,9 @@ def write_onnx(
         raise ConfigError(f"{path} is a directory; give the name of a file")
     tokenizer = _format_tokenizer(vocabulary, longest, begins_with_cls=begins_with_cls)
     beside = target.parent / TOKENIZER
-    if beside.exists() and beside.read_text(encoding="utf-8") != tokenizer:
-        raise ConfigError(f"{beside} is that of another model; choose another folder for the ONNX file")
     try:
+        if beside.exists() and read_text(beside, NAMES) != tokenizer:
+            raise ConfigError(f"{beside} is that of another model; choose another folder for the ONNX file")
         beside.parent.mkdir(parents=True, exist_ok=True)
         program = export(model.cpu(), segments=segments)
         for name, value in (metadata or {}).items():

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -18,9 +18,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from graphattn.builders._atomic import atomic_folder, locate_replaced_folder, unseal
+from graphattn.builders._atomic import atomic_folder, locate_replaced_folder, read_sealed
 from graphattn.builders._json_types import json_checksum
-from graphattn.builders._paths import file_sha256, resolve_path
+from graphattn.builders._paths import resolve_path
+from graphattn.builders._regular_files import NAMES, SETTINGS, file_sha256, read_bytes, read_text
+from graphattn.builders._tensor_files import TensorFile
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models._text_model import check_finite
 
@@ -94,7 +96,7 @@ def is_model_directory(path: Path) -> bool:
     Other programs have a ``config.json`` too, and saving must not replace their folders.
     """
     try:
-        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        config = json.loads(read_text(path / CONFIG, SETTINGS))
     except OSError:
         return False
     except ValueError:
@@ -138,42 +140,74 @@ def read_model(path: Path) -> ModelFiles:
         if _read_config_text(folder) != before:
             continue
         if isinstance(problem, OSError):
-            raise ModelDirectoryError(f"{path} cannot be read ({problem.strerror or problem})") from problem
+            raise ModelDirectoryError(
+                f"{problem.filename or path} cannot be read ({problem.strerror or problem})"
+            ) from problem
         if problem is not None:
             raise problem
         return files
 
 
 def _read_files(path: Path, config: dict[str, Any]) -> ModelFiles:
-    _check_files(path, config, [name for name in config["sha256"] if name in _READ])
-    has_source_tokenizer = SOURCE_TOKENIZER in config["sha256"]
-    weights = load_file(path / WEIGHTS)
+    """The files; each is read once, and the checksum is that of the bytes that were read.
+
+    Tensors are copies, so that the peak of memory is that of the weights, and of one tensor that is converted.
+    """
+    sums = config["sha256"]
+    weights = _read_weights(path, sums[WEIGHTS])
     check_finite(path, weights)
     return ModelFiles(
         config,
-        json.loads((path / LABELS).read_text(encoding="utf-8")),
-        (path / TOKENIZER).read_text(encoding="utf-8"),
-        {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()},
-        {
-            name: (path / name).read_text(encoding="utf-8", errors="replace")
-            for name in config["sha256"].keys() & NOTES
-            if (path / name).is_file() and file_sha256(path / name) == config["sha256"][name]
-        },
-        source_tokenizer=(path / SOURCE_TOKENIZER).read_text(encoding="utf-8") if has_source_tokenizer else None,
+        json.loads(_read_part(path, LABELS, sums)),
+        _read_part(path, TOKENIZER, sums),
+        weights,
+        {name: text for name in sums.keys() & NOTES if (text := _read_note(path, name, sums)) is not None},
+        source_tokenizer=_read_part(path, SOURCE_TOKENIZER, sums) if SOURCE_TOKENIZER in sums else None,
         digest=json_checksum(config),
-        card=(path / CARD).read_text(encoding="utf-8", errors="replace") if (path / CARD).is_file() else "",
+        card=read_text(path / CARD, NAMES, errors="replace") if (path / CARD).is_file() else "",
     )
 
 
-def _check_files(path: Path, config: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Compare files with their checksums in the config."""
-    for name in names:
-        if not (path / name).is_file():
-            raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
-        if file_sha256(path / name) != config["sha256"][name]:
-            raise ModelDirectoryError(
-                f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
-            )
+def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
+    _require_file(path, WEIGHTS)
+    try:
+        with TensorFile(path / WEIGHTS) as file:
+            weights, digest = file.read_all()
+    except ValueError:
+        digest = ""
+    if digest != expected:
+        raise _make_damage_error(path, WEIGHTS)
+    for name, tensor in weights.items():
+        if tensor.is_floating_point():
+            weights[name] = tensor.float()
+    return weights
+
+
+def _read_part(path: Path, name: str, sums: Mapping[str, str]) -> str:
+    _require_file(path, name)
+    content = read_bytes(path / name, NAMES)
+    if hashlib.sha256(content).hexdigest() != sums[name]:
+        raise _make_damage_error(path, name)
+    return content.decode("utf-8")
+
+
+def _read_note(path: Path, name: str, sums: Mapping[str, str]) -> str | None:
+    """The text of a note, or None if it was edited or removed."""
+    if not (path / name).is_file():
+        return None
+    content = read_bytes(path / name, NAMES)
+    return content.decode("utf-8", "replace") if hashlib.sha256(content).hexdigest() == sums[name] else None
+
+
+def _require_file(path: Path, name: str) -> None:
+    if not (path / name).exists():
+        raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
+
+
+def _make_damage_error(path: Path, name: str) -> ModelDirectoryError:
+    return ModelDirectoryError(
+        f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
+    )
 
 
 def check_notes(path: Path) -> None:
@@ -181,8 +215,11 @@ def check_notes(path: Path) -> None:
     path = _resolve_interrupted_save(path)
     if is_run(path):  # its checkpoint has no notes
         return
-    config = _read_config(path)
-    _check_files(path, config, config["sha256"].keys() - _READ)
+    sums = _read_config(path)["sha256"]
+    for name in sums.keys() - _READ:
+        _require_file(path, name)
+        if file_sha256(path / name) != sums[name]:
+            raise _make_damage_error(path, name)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -218,10 +255,11 @@ def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
 def _read_run(path: Path) -> ModelFiles:
     """The files of the best epoch of a run that has not ended; nothing in its checkpoint is executed."""
     try:
-        sealed = (path / CHECKPOINT).read_bytes()
-        content = unseal(sealed)
+        content = read_sealed(path / CHECKPOINT)
         if content is None:
             raise ValueError("its checksum does not fit")
+        digest = hashlib.sha256(content)
+        digest.update(digest.digest())  # that of the file, in which the checksum follows the content
         checkpoint = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         model, best = checkpoint[PACKED], checkpoint["callbacks"][KEEP_BEST]
         config = {**json.loads(model["config"]), "history": best["rows"]}
@@ -232,7 +270,7 @@ def _read_run(path: Path) -> ModelFiles:
             model["tokenizer"],
             weights,
             source_tokenizer=model["source_tokenizer"],
-            digest=hashlib.sha256(sealed).hexdigest(),
+            digest=digest.hexdigest(),
         )
     except OSError as error:  # such as the end of training, which removes it
         raise ModelDirectoryError(f"{path / CHECKPOINT} cannot be read ({error.strerror or error})") from error
@@ -272,7 +310,7 @@ def _read_config_text(path: Path) -> bytes:
             )
         raise ModelDirectoryError(f"{missing}. Give one that `save` or `train` wrote")
     try:
-        return (path / CONFIG).read_bytes()
+        return read_bytes(path / CONFIG, SETTINGS)
     except OSError as error:
         raise ModelDirectoryError(f"{path / CONFIG} cannot be read ({error.strerror or error})") from error
 

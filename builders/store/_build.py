@@ -22,7 +22,8 @@ from graphattn.builders._atomic import atomic_file
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._jobs import Engine, LocalEngine
 from graphattn.builders._locks import folder_lock
-from graphattn.builders._paths import display_name, file_sha256, resolve_path, write_error
+from graphattn.builders._paths import display_name, resolve_path, write_error
+from graphattn.builders._regular_files import file_sha256
 from graphattn.builders._vocabulary import Vocabulary, check_options
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.builders.parsers import Parser

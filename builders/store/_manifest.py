@@ -12,7 +12,7 @@ from typing import Any
 from graphattn.builders._atomic import atomic_file
 from graphattn.builders._json_types import check_json, json_checksum, read_record, require_keys
 from graphattn.builders._locks import is_locked
-from graphattn.builders._paths import file_sha256
+from graphattn.builders._regular_files import NAMES, UnsuitableFileError, file_sha256, read_text
 from graphattn.builders.store._shards import system_error
 from graphattn.builders.store._tables import FORMAT_VERSION
 from graphattn.exceptions import DataError
@@ -107,7 +107,7 @@ class Manifest:
         """
         path = folder / MANIFEST
         try:
-            manifest = cls._parse(path.read_text(encoding="utf-8"), folder)
+            manifest = cls._parse(read_text(path, NAMES), folder)
         except (FileNotFoundError, NotADirectoryError):
             raise DataError("is not a store", path=folder, hint="Give a folder that graphattn build wrote.") from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -170,10 +170,14 @@ def find_damaged(folder: Path, manifest: Manifest) -> dict[str, str]:
 def _compare(folder: Path, sums: Mapping[str, str], source: str) -> dict[str, str]:
     reasons = {}
     for file, expected in sums.items():
-        if not (folder / file).is_file():
+        if not (folder / file).exists():
             reasons[file] = f"{file} is missing"
-        elif file_sha256(folder / file) != expected:
-            reasons[file] = f"{file} has another checksum than in {source}"
+            continue
+        try:
+            if file_sha256(folder / file) != expected:
+                reasons[file] = f"{file} has another checksum than in {source}"
+        except UnsuitableFileError as error:
+            reasons[file] = f"{file} is {error.strerror}"
     return reasons
 
 
@@ -188,7 +192,7 @@ def _read_graph_sums(folder: Path) -> dict[str, str]:
     """The checksums of all graphs; empty for a graph that has none."""
     sums = {f"{GRAPHS}/{path.name}": "" for path in (folder / GRAPHS).glob("*.dgl")}
     if (folder / GRAPH_SUMS).is_file():
-        for line in (folder / GRAPH_SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in read_text(folder / GRAPH_SUMS, NAMES, errors="replace").splitlines():
             expected, _, file = line.partition("  ")
             sums[os.path.normpath(f"{GRAPHS}/{file}")] = expected
     return sums

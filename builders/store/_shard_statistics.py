@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from graphattn._ragged import Ints
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
-from graphattn.builders._paths import file_sha256
+from graphattn.builders._regular_files import file_sha256
 from graphattn.builders._spelling import compose
 from graphattn.builders.relations._validation import count_edges, is_third_party
 from graphattn.builders.store._layouts import table_layout

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from graphattn._ragged import Ints
 from graphattn.builders._atomic import atomic_file
 from graphattn.builders._batching import cut_at_budgets
+from graphattn.builders._regular_files import WEIGHTS, UnsuitableFileError, open_regular, read_bytes
 from graphattn.builders.store._tables import FORMAT_VERSION, SCHEMA, STRING_PATHS
 from graphattn.exceptions import DataError
 
@@ -77,13 +78,19 @@ def chunk_bounds(lengths: Ints) -> list[tuple[int, int]]:
 
 
 class Shard:
-    """An open shard."""
+    """An open shard.
+
+    It is read with system calls, not mapped into memory: who changes the file later would change tables that were read,
+    and who truncates it would end the process. A change is an error of the next :meth:`chunk`.
+    """
 
     def __init__(self, path: Path):
         self.path = path
         try:
+            open_regular(path, WEIGHTS).close()  # Arrow would wait for a writer of a pipe
+            self.stamp = self._read_stamp()
             self._file = pq.ParquetFile(
-                path, memory_map=True, read_dictionary=STRING_PATHS, page_checksum_verification=True
+                pa.OSFile(os.fsencode(path)), read_dictionary=STRING_PATHS, page_checksum_verification=True
             )
             metadata = self._file.metadata.metadata
             self._sha256: bytes = metadata[_SHA256_KEY]
@@ -111,15 +118,22 @@ class Shard:
 
     def is_intact(self) -> bool:
         """Read every byte; whether the shard is as it was written."""
-        unsealed = _replace_last(self.path.read_bytes(), self._sha256, _NO_SHA256)
+        unsealed = _replace_last(read_bytes(self.path, WEIGHTS), self._sha256, _NO_SHA256)
         return hashlib.sha256(unsealed).hexdigest().encode() == self._sha256
+
+    def _read_stamp(self) -> tuple[int, int]:
+        status = self.path.stat()
+        return status.st_size, status.st_mtime_ns
 
     def chunk(self, number: int, columns: list[str] | None = None) -> pa.Table:
         """Read a chunk."""
         try:
-            return self._file.read_row_group(number, columns=columns, use_threads=False)
+            table = self._file.read_row_group(number, columns=columns, use_threads=False)
+            if self._read_stamp() == self.stamp:
+                return table
         except (OSError, pa.ArrowException, IndexError) as error:
             raise _read_error(self.path, error) from error
+        raise damage_error(self.path, "it was changed after it was opened")
 
     def close(self) -> None:
         """Close the file; tables that were read stay valid."""
@@ -137,6 +151,8 @@ _FIXES = {
 
 def system_error(path: Path, error: Exception) -> DataError | None:
     """The error of a file that the system does not let us read, although it may be undamaged; None of other errors."""
+    if isinstance(error, UnsuitableFileError):
+        return DataError(f"cannot be read ({error.strerror})", path=path, hint="Copy the whole store again.")
     number = getattr(error, "errno", None)
     if number not in _FIXES:
         return None

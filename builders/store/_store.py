@@ -23,7 +23,7 @@ from graphattn._ragged import Ints, offsets_from_counts
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
-from graphattn.builders._paths import file_sha256
+from graphattn.builders._regular_files import NAMES, file_sha256, read_bytes
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import compose
 from graphattn.builders._vocabulary import Vocabulary
@@ -88,7 +88,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         self._chunk_files = [(entry, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
         self._cached_chunks = cached_chunks
         self._open: OrderedDict[str, Shard] = OrderedDict()
-        self._verified: set[str] = set()
+        self._verified: dict[str, tuple[int, int]] = {}  # stamps of shards whose checksum was compared
         self._chunks: OrderedDict[int, pa.Table] = OrderedDict()
 
     def __len__(self) -> int:
@@ -134,7 +134,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         """
         path = self.folder / TOKENIZER
         try:
-            content = path.read_bytes()
+            content = read_bytes(path, NAMES)
         except OSError as error:
             unreadable = DataError(f"cannot be read ({error.strerror})", path=path, hint=REPAIR)
             raise system_error(path, error) or unreadable from error
@@ -233,13 +233,15 @@ class Store(Sequence[Sentence], LazyCorpus):
         return self._open[file].chunk(position, None if columns is None else list(columns))
 
     def _open_shard(self, entry: ShardEntry) -> Shard:
-        """Open a shard; the first time, compare its bytes, since Arrow does not notice every flipped bit."""
+        """Open a shard; compare its bytes unless they were before, since Arrow does not notice every flipped bit."""
         shard = Shard(self.folder / entry.file)
-        if entry.file not in self._verified and file_sha256(shard.path) != entry.sha256:
+        if self._verified.get(entry.file) != shard.stamp and (
+            shard.stamp[0] != entry.bytes or file_sha256(shard.path) != entry.sha256
+        ):
             raise damage_error(shard.path, f"its checksum is not the one in {MANIFEST}")
         if shard.chunk_sizes != entry.chunks:
             raise damage_error(shard.path, f"it does not have the sentences that {MANIFEST} lists")
-        self._verified.add(entry.file)
+        self._verified[entry.file] = shard.stamp
         return shard
 
     def find_damaged(self) -> dict[str, str]:

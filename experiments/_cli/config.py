@@ -66,8 +66,10 @@ class _InvalidValue(yaml.MarkedYAMLError):
 
 def _load_mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
     """The content of the file, and the line of each key."""
+    from graphattn.builders._regular_files import SETTINGS, read_text  # loads PyTorch
+
     try:
-        loader = _UniqueKeys(path.read_text(encoding="utf-8"))
+        loader = _UniqueKeys(read_text(path, SETTINGS))
         node = loader.get_single_node()
         content = None if node is None else loader.construct_document(node)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:

@@ -237,8 +237,11 @@ def _open_study(out: Path, encoder: str) -> Any:
             load_if_exists=True,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise DataError(
-            f"is not a file of trials ({error})", path=out, hint="Name a new file in an existing folder."
+            f"is not a file of trials ({reason})",
+            path=out,
+            hint="Name a new file in an existing folder.",
         ) from error
 
 
@@ -254,7 +257,9 @@ class TrialFile:
 
     def read_logs(self, log_number_from: int) -> list[dict[str, Any]]:
         """The lines from a 0-based number on."""
-        *lines, rest = self._path.read_bytes().split(b"\n")
+        from graphattn.builders._regular_files import NAMES, read_bytes  # loads PyTorch
+
+        *lines, rest = read_bytes(self._path, NAMES).split(b"\n")
         lines = lines or [rest] * bool(rest)  # perhaps the user's file of something else
         return [self._parse(line, number) for number, line in enumerate(lines, 1)][log_number_from:]
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.exceptions import DataError
 from graphattn.experiments._cli.tables import format_markdown
 from graphattn.experiments.papers._data_sets import DATA_SETS
@@ -26,7 +27,7 @@ _FIGURES = ("dev", "test", "held_out", "mse", "milliseconds")
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows that earlier runs wrote; none if the file does not exist."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        lines = read_text(path, NAMES).split("\n") if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise DataError(f"cannot be read ({reason})", path=path, hint="Give the file of an earlier run.") from None

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from graphattn.builders._json_types import check_json
-from graphattn.builders._paths import file_sha256
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders._regular_files import NAMES, SETTINGS, UnsuitableFileError, file_sha256, read_text
+from graphattn.builders._tensor_files import TensorFile
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models._hub import download
 from graphattn.models._text_model import check_finite
@@ -120,19 +120,30 @@ def digest_directory(folder: Path) -> str:
     """Digest of the files that determine the states of a model and its sentence vectors."""
     digest = hashlib.sha256()
     configs = sorted(path for pattern in ("*.json", "*/*.json") for path in folder.glob(pattern) if path.is_file())
+    most = dict.fromkeys(configs, NAMES)
     for path in [*configs, *_find_weight_files(_transformer_folder(folder))]:
-        digest.update(file_sha256(path).encode())
+        with _explain_errors(path):
+            digest.update(file_sha256(path, most.get(path)).encode())
     return digest.hexdigest()
 
 
 def find_file(folder: Path, name: str) -> Path:
-    """A file inside a directory; one that is no regular file, such as a pipe, which would block, is rejected."""
+    """A file inside a directory."""
     path = find_inside(folder, name)
     if not path.exists():
         raise ModelDirectoryError(f"{folder} has no {name}. Download the whole model directory")
-    if not path.is_file():
-        raise ModelDirectoryError(f"{path} is no regular file. Download the model again")
     return path
+
+
+@contextmanager
+def _explain_errors(path: Path) -> Iterator[None]:
+    """Name a file that cannot be read, such as a named pipe or a pointer of Git LFS."""
+    try:
+        yield
+    except UnsuitableFileError as error:
+        raise ModelDirectoryError(f"{path} cannot be read ({error.strerror})") from None
+    except OSError as error:
+        raise ModelDirectoryError(f"{path} cannot be read ({error.strerror or error})") from error
 
 
 def read_json(folder: Path, name: str, like: str | None = None) -> Any:
@@ -142,7 +153,8 @@ def read_json(folder: Path, name: str, like: str | None = None) -> Any:
     """
     path = find_file(folder, name)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        with _explain_errors(path):
+            values = json.loads(read_text(path, SETTINGS))
         check_json(values, _TYPES.get(like or name, dict[str, Any]), "")
     except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
@@ -190,8 +202,10 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
         )
     path = find_file(folder, TOKENIZER)
     options = architecture.side_files.get(TOKENIZER_CONFIG, {})
+    with _explain_errors(path):
+        text = read_text(path, NAMES, errors="replace")
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_str(text)
         check_tokenizer(tokenizer, architecture.vocabulary)
         configure_tokenizer(tokenizer, options, FAMILIES[architecture.family].model.removesuffix("Model"))
         vocabulary = PretrainedVocabulary(tokenizer)
@@ -237,15 +251,16 @@ def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, 
     return weights
 
 
-def _open_tensors(folder: Path, stack: ExitStack) -> dict[str, tuple[Any, str]]:
+def _open_tensors(folder: Path, stack: ExitStack) -> dict[str, tuple[TensorFile, str]]:
     """Name without prefix -> open file, name in the file."""
-    tensors: dict[str, tuple[Any, str]] = {}
+    tensors: dict[str, tuple[TensorFile, str]] = {}
     for path in _find_weight_files(folder):
         try:
-            file = stack.enter_context(safetensors.safe_open(path, "pt"))
-        except (safetensors.SafetensorError, OSError) as error:
+            with _explain_errors(path):
+                file = stack.enter_context(TensorFile(path))
+        except ValueError as error:
             raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
-        tensors |= {_normalize_name(name): (file, name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        tensors |= {_normalize_name(name): (file, name) for name in file}
     return tensors
 
 
@@ -269,9 +284,11 @@ def _normalize_name(name: str) -> str:
     return name[len(prefix) :]
 
 
-def _read_tensor(folder: Path, tensors: Mapping[str, tuple[Any, str]], name: str) -> Tensor:
+def _read_tensor(folder: Path, tensors: Mapping[str, tuple[TensorFile, str]], name: str) -> Tensor:
     if name not in tensors:
         raise ModelDirectoryError(f"{folder} has no tensor {name}. Download the model again")
     file, stored = tensors[name]
-    tensor: Tensor = file.get_tensor(stored)
-    return tensor
+    try:
+        return file.read(stored)
+    except (ValueError, OSError) as error:
+        raise ModelDirectoryError(f"{folder}: {stored} cannot be read ({error}). Download the model again") from None

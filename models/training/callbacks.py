@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed
+from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import KEEP_BEST, PACKED
 from graphattn.models.training._averaging import Average, swap_in_averages
@@ -106,7 +107,7 @@ class KeepBest(Callback):
         """The metrics of all epochs, also from other processes."""
         history = self.folder / HISTORY
         if not self.rows and history.exists():
-            self.rows = json.loads(history.read_text(encoding="utf-8"))["epochs"]
+            self.rows = json.loads(read_text(history, NAMES))["epochs"]
         return self.rows
 
     @override

@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 
 from graphattn.builders._atomic import atomic_file, atomic_folder, read_sealed, write_sealed
+
 from .test_locks import hold
 
 

@@ -227,6 +227,18 @@ def test_damaged_copy_and_unusable_folder(write, cache, monkeypatch):
     check_glove(WordVectors.read(path))
 
 
+def test_vectors_of_the_cache_do_not_follow_its_file(write, cache):
+    path = write(GLOVE)
+    WordVectors.read(path)
+    (copy,) = cache.iterdir()
+    vectors = WordVectors.read(path)
+    copy.write_bytes(bytes(copy.stat().st_size))
+    check_glove(vectors)
+    copy.unlink()
+    os.mkfifo(copy)
+    check_glove(WordVectors.read(path))
+
+
 # use
 
 

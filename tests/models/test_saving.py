@@ -15,7 +15,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.base import clone
 
-from graphattn.builders._paths import describe_directory, file_sha256
+from graphattn.builders._paths import describe_directory
 from graphattn.builders._subwords import BLANK
 from graphattn.builders.store._manifest import MANIFEST
 from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, ModelDirectoryError
@@ -44,6 +44,23 @@ NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
 
 def files(value=1.0):
     return ModelFiles({"task": "classify"}, ["a", "b"], '{"a": "é"}', {"weight": torch.full((3, 2), value)})
+
+
+def pointer(path):
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n")
+
+
+def sparse(path):
+    path.touch()
+    os.truncate(path, 10**11)
+
+
+UNSUITABLE = {
+    os.mkfifo: "a named pipe, not a regular file",
+    (lambda path: path.symlink_to("/dev/zero")): "a device, not a regular file",
+    pointer: "a pointer of Git LFS, not the file itself; fetch it: git lfs pull",
+    sparse: "100,000,000,000 bytes, and such a file has at most",
+}
 
 
 def failure(call, *arguments):
@@ -264,19 +281,20 @@ def test_a_kill_while_saving(moment, model):
 
 @pytest.mark.parametrize("name", ["labels.json", "tokenizer.json", "model.safetensors"])
 def test_a_directory_that_is_replaced_while_it_is_read(name, model, monkeypatch):
-    """All files are of the new model, whether another replaced it before or after a checksum was verified."""
+    """All files are of the new model, whether another replaced it before or after a file was opened."""
+    system_open = os.open
     for after in (False, True):
         write_model(model, files(1.0))
         replacements = [files(2.0)]
         replacements[0].labels = ["c"]
 
-        def verify(path, after=after, replacements=replacements):
-            digest = file_sha256(path) if after else None
-            if path == model / name and replacements:
+        def open_replaced(path, *arguments, after=after, replacements=replacements, **keywords):
+            opened = system_open(path, *arguments, **keywords) if after else None
+            if path == os.fspath(model / name) and replacements:
                 write_model(model, replacements.pop())
-            return digest or file_sha256(path)
+            return system_open(path, *arguments, **keywords) if opened is None else opened
 
-        monkeypatch.setattr(saving, "file_sha256", verify)
+        monkeypatch.setattr(os, "open", open_replaced)
         read = read_model(model)
         assert (read.labels, read.weights["weight"][0, 0]) == (["c"], 2.0)
 
@@ -362,6 +380,38 @@ def test_a_config_that_cannot_be_read(config, message, model):
 def test_weights_that_are_not_finite(tmp_path):
     folder = write_model(tmp_path / "model", files(float("nan")))
     assert "has NaN or infinity" in failure(read_model, folder)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_files_that_are_not_regular(name, model):
+    for make, reason in UNSUITABLE.items():
+        if make is sparse and name == "model.safetensors":
+            continue  # weights have any size
+        (model / name).unlink()
+        make(model / name)
+        message = failure(read_model, model)
+        assert message.startswith(f"{model / name} cannot be read ({reason}") or (
+            message.startswith(f"{model} is no model directory") and name == "config.json"
+        )
+
+
+def test_tensors_that_were_read_do_not_follow_the_file(model):
+    read = read_model(model)
+    size = (model / "model.safetensors").stat().st_size
+    (model / "model.safetensors").write_bytes(b"\xff" * size)
+    assert torch.equal(read.weights["weight"], torch.ones(3, 2))
+    os.truncate(model / "model.safetensors", 0)
+    assert torch.equal(read.weights["weight"], torch.ones(3, 2))
+
+
+def test_a_loaded_model_does_not_follow_its_files(fitted, tmp_path):
+    """Another model is copied over it while it answers."""
+    folder = fitted("classifier").save(tmp_path / "model")
+    loaded = load(folder)
+    expected = loaded.predict_proba(["a b", "c"])
+    for path in folder.iterdir():
+        path.write_bytes(bytes(path.stat().st_size))
+    np.testing.assert_array_equal(loaded.predict_proba(["a b", "c"]), expected)
 
 
 # Whole models.

@@ -246,8 +246,7 @@ def test_system_errors_are_not_reported_as_damage(stored, trees, monkeypatch, nu
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(pq, "ParquetFile", fail)
-    monkeypatch.setattr(Path, "read_text", fail)
-    monkeypatch.setattr(Path, "read_bytes", fail)
+    monkeypatch.setattr(os, "open", fail)
     for read, path in [
         (lambda: store.vocabulary, "tokenizer.json"),
         (lambda: list(store), "sentences/part-000000.parquet"),
@@ -386,3 +385,61 @@ def test_a_shard_with_other_columns(stored, trees):
             f"{path}: the shard is damaged (it has other columns). "
             "Run the same graphattn build again: it rebuilds damaged shards."
         )
+
+
+@pytest.mark.parametrize("change", ["other bytes", "cut", "another shard"])
+def test_a_shard_that_changes_while_it_is_open(stored, trees, change):
+    """Nothing is mapped, so tables that were read stay, and the next read is an error."""
+    store = stored(trees(60))
+    entries = store.manifest.shards
+    assert len(entries) > 1
+    path = store.folder / entries[0].file
+    first, expected = store.chunk(0), store.chunk(0).to_pylist()
+    if change == "other bytes":
+        path.write_bytes(bytes(entries[0].bytes))
+    elif change == "cut":
+        os.truncate(path, 100)
+    else:
+        path.write_bytes((store.folder / entries[1].file).read_bytes())
+    assert first.to_pylist() == expected
+    with pytest.raises(DataError, match="shard is damaged") as caught:
+        store.chunk(0)
+    assert caught.value.path == path
+    store.chunk(store.num_chunks - 1)
+
+
+def test_a_shard_that_changed_since_it_was_verified_is_verified_again(stored, trees, monkeypatch):
+    monkeypatch.setattr(store_module, "OPEN_SHARDS", 1)
+    store = stored(trees(60))
+    first, other = (store.folder / entry.file for entry in store.manifest.shards[:2])
+    store.chunk(0)
+    store.chunk(store.num_chunks - 1)  # closes the first
+    first.write_bytes(other.read_bytes())
+    with pytest.raises(DataError, match=r"its checksum is not the one in store\.json"):
+        store.chunk(0)
+
+
+@pytest.mark.parametrize("name", ["store.json", "tokenizer.json", "skipped.jsonl", "part"])
+@pytest.mark.parametrize("how", ["pipe", "device", "sparse", "pointer"])
+def test_files_that_are_not_regular(stored, trees, name, how):
+    store = stored(trees(9))
+    path = store.folder / (store.manifest.shards[0].file if name == "part" else name)
+    path.unlink()
+    if how == "pipe":
+        os.mkfifo(path)
+    elif how == "device":
+        path.symlink_to("/dev/zero")
+    elif how == "sparse":
+        path.touch()
+        os.truncate(path, 10**11 if name != "skipped.jsonl" else 1)
+    else:
+        path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n")
+    if name == "store.json":
+        with pytest.raises(DataError):
+            Store(store.folder)
+        return
+    assert list(store.find_damaged()) == [path.relative_to(store.folder).as_posix()]
+    if name != "skipped.jsonl":
+        with pytest.raises(DataError) as caught:
+            _ = store.vocabulary if name == "tokenizer.json" else store[0]
+        assert caught.value.path == path

@@ -1,5 +1,7 @@
 """YAML files of options: values round-trip, and errors name the file and line."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,4 +88,18 @@ def test_yaml_cannot_run_code(tmp_path):
     path = tmp_path / "settings.yaml"
     path.write_text("epochs: !!python/object/apply:os.system ['true']\n")
     with pytest.raises(ConfigError, match="is not YAML"):
+        read_config(path, FLAGS)
+
+
+@pytest.mark.parametrize("how", ["pipe", "sparse", "pointer"])
+def test_files_that_are_not_read(tmp_path, how):
+    path = tmp_path / "settings.yaml"
+    if how == "pipe":
+        os.mkfifo(path)
+    elif how == "sparse":
+        path.touch()
+        os.truncate(path, 10**11)
+    else:
+        path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n")
+    with pytest.raises(ConfigError, match=r"settings\.yaml: cannot be read \("):
         read_config(path, FLAGS)

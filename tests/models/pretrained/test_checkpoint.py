@@ -278,5 +278,35 @@ def test_a_pipe_is_not_waited_for(folder, file):
     assert is_hugging_face_directory(folder) == (file != "config.json")
     if file != "model.safetensors":
         digest_directory(folder)
-    with pytest.raises(ModelDirectoryError, match=f"{file} is no regular file"):
+    with pytest.raises(ModelDirectoryError, match=f"{file} cannot be read .*not a regular file"):
+        states_of(folder)
+
+
+FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_pointer_of_git_lfs(folder, file):
+    (folder / file).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n")
+    with pytest.raises(ModelDirectoryError, match=f"{file} cannot be read .*git lfs pull"):
+        states_of(folder)
+
+
+@pytest.mark.parametrize("file", FILES[:3])
+def test_a_file_that_would_fill_the_memory(folder, file):
+    (folder / file).touch()
+    os.truncate(folder / file, 10**11)
+    with pytest.raises(ModelDirectoryError, match=f"{file} cannot be read .100,000,000,000 bytes"):
+        states_of(folder)
+
+
+def test_an_encoder_does_not_follow_its_files(folder):
+    expected = states_of(folder)
+    encoder = PretrainedEncoder.from_directory(folder)
+    path = folder / "model.safetensors"
+    path.write_bytes(bytes(path.stat().st_size))
+    assert torch.equal(encoder(encoder.batch(["a b c"])), expected)
+    os.truncate(path, 100)
+    assert torch.equal(encoder(encoder.batch(["a b c"])), expected)
+    with pytest.raises(ModelDirectoryError, match=r"model\.safetensors is damaged"):
         states_of(folder)
