@@ -5,17 +5,19 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from graphattn.builders._locks import file_lock
+from graphattn.builders._locks import LOCK, file_lock
 from graphattn.builders._paths import FilePath, is_stream, resolve_path
 from graphattn.builders._regular_files import WEIGHTS, UnsuitableFileError, open_regular
 
 _LEFTOVER_SECONDS = 24 * 3600
+_TEMPORARY = re.compile(r"\..+\.(new|lock)", re.DOTALL)
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
@@ -101,6 +103,14 @@ def remove_leftovers(target: Path, seconds: float = _LEFTOVER_SECONDS) -> None:
         for leftover in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.new"):
             if time.time() - leftover.stat().st_mtime > seconds:
                 leftover.unlink()
+
+
+def is_vacant(folder: FilePath) -> bool:
+    """Whether a folder is empty, but for temporary files and locks of our own writers, which were killed.
+
+    The folder that :func:`locate_replaced_folder` names is no temporary one: it may be the only copy of its content.
+    """
+    return all(name == LOCK or _TEMPORARY.fullmatch(name) for name in os.listdir(folder))
 
 
 @contextmanager

@@ -11,13 +11,14 @@ from filelock import FileLock, Timeout
 
 from graphattn.exceptions import DataError
 
-_LOCK = ".writing"
+LOCK = ".writing"
+"""File in a folder that :func:`folder_lock` holds."""
 
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
     """Keep other writers out of a folder; the lock ends with the process."""
-    path = folder / _LOCK
+    path = folder / LOCK
     try:
         with file_lock(path, timeout=0):
             path.write_text(f"{os.getpid()}\n", encoding="ascii")
@@ -32,7 +33,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 def is_locked(folder: Path) -> bool:
     """Whether a process holds the :func:`folder_lock` of a folder."""
-    path = folder / _LOCK
+    path = folder / LOCK
     if not path.exists():
         return False
     try:

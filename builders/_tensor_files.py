@@ -143,7 +143,7 @@ class TensorFile:
             tensor = torch.empty(entry.shape, dtype=entry.dtype, device="cpu")
         except RuntimeError:
             raise ValueError(f"a tensor of {entry.stop - entry.start:,} bytes does not fit into memory") from None
-        return tensor, memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+        return tensor, tensor.reshape(-1).view(torch.uint8).numpy().data
 
     def _fill(self, buffer: memoryview) -> None:
         done = 0

@@ -57,7 +57,8 @@ def write_onnx(
             program.model.metadata_props[name] = json.dumps(value, ensure_ascii=False)
         with atomic_file(target) as temporary:
             program.save(temporary)
-        beside.write_text(tokenizer, encoding="utf-8")
+        with atomic_file(beside) as temporary:  # half a tokenizer would be that of another model
+            temporary.write_text(tokenizer, encoding="utf-8")
     except OSError as error:
         raise write_error(path, error) from error
 

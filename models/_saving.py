@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from graphattn.builders._atomic import atomic_folder, locate_replaced_folder, read_sealed
+from graphattn.builders._atomic import atomic_folder, is_vacant, locate_replaced_folder, read_sealed
 from graphattn.builders._json_types import json_checksum
 from graphattn.builders._paths import resolve_path
 from graphattn.builders._regular_files import NAMES, SETTINGS, file_sha256, read_bytes, read_text
@@ -68,7 +68,7 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     """Write a model directory; an old one is replaced when the new one is complete."""
     try:
         path = resolve_path(path)  # keeps a link; "." has no name for the temporary folder
-        if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
+        if path.exists() and not (path.is_dir() and (is_model_directory(path) or is_vacant(path))):
             raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
         with atomic_folder(path, sync=True) as temporary:
             _write_files(temporary, files)

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders._atomic import atomic_file
+from graphattn.builders._atomic import atomic_file, is_vacant, remove_leftovers
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._jobs import Engine, LocalEngine
 from graphattn.builders._locks import folder_lock
@@ -171,6 +171,8 @@ class _Build:
             raise
 
     def _run(self, *, append: bool) -> Manifest:
+        for name in (MANIFEST, TOKENIZER, SKIPPED):
+            remove_leftovers(self.folder / name, seconds=0)  # the lock keeps other writers out
         previous = self._start(append=append)
         if append and (damaged := find_damaged_shards(self.folder, previous)):
             raise DataError(
@@ -235,7 +237,7 @@ class _Build:
             except DamagedManifestError:
                 if append:
                     raise
-        elif any(path.name != ".writing" for path in self.folder.iterdir()):
+        elif not is_vacant(self.folder):
             raise DataError("exists already", path=self.folder, hint="Choose another --out, or remove it.")
         elif append:
             raise DataError("has no store to append to", path=self.folder, hint="Leave out --append.")

@@ -168,12 +168,13 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 def check_overwrite(out: Path, *, overwrite: bool) -> None:
     """Reject a path that exists or cannot be written, before hours of training."""
+    from graphattn.builders._atomic import is_vacant
     from graphattn.models._saving import is_model_directory
 
     if is_model_directory(out):
         if not overwrite:
             raise ConfigError(f"{out} already has a model; give --overwrite to replace it, or another --out")
-    elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
+    elif out.exists() and not (out.is_dir() and is_vacant(out)):
         raise ConfigError(f"{out} exists and is no model directory; choose another --out")
     try:
         if not out.parent.exists():

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window, WordGroup
+from graphattn.builders._atomic import is_vacant
 from graphattn.builders.relations import parse_relation
 from graphattn.builders.store import CorpusFile, Manifest, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, Hint
@@ -68,15 +69,16 @@ class Demo:
 
     def __init__(self, out: Path, *, seed: int = 0, size: DemoSize | None = None):
         self.out, self.seed, self.size = out, seed, size or DemoSize()
-        if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
+        if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or is_vacant(out))):
             raise ConfigError(f"{out} exists and is not the folder of a demo; choose another --out")
         splits = grammar.corpus(self.size.train, self.size.dev, self.size.test, seed=seed)
         self.splits = dict(zip(("train", "dev", "test"), splits, strict=True))
 
     def write_corpus(self) -> Sentence:
         """Write the corpus as ``label<TAB>text`` and as CoNLL-U, and settings for both trainings."""
-        (self.out / "corpus").mkdir(parents=True, exist_ok=True)
-        (self.out / MARK).touch()
+        self.out.mkdir(parents=True, exist_ok=True)
+        (self.out / MARK).touch()  # first: without it, a later demo could not use a folder with anything else
+        (self.out / "corpus").mkdir(exist_ok=True)
         for task, model in _MODELS.items():
             for split, sentences in self.splits.items():
                 with open_output(self.corpus_file(task, split)) as file:

@@ -11,7 +11,7 @@ from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from graphattn.builders._atomic import atomic_folder
+from graphattn.builders._atomic import atomic_folder, is_vacant
 from graphattn.builders._paths import FilePath, resolve_path, write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models.pretrained._architecture import Architecture
@@ -91,7 +91,7 @@ def write_directory(
     readme = _describe(architecture, head, missing, sentences=MODULES in files)
     try:
         target = resolve_path(folder)
-        if target.exists():
+        if target.exists() and not (target.is_dir() and is_vacant(target)):
             raise ConfigError(f"{folder} exists; choose another directory")
         with atomic_folder(target) as temporary:
             # save_file lets only the owner read it

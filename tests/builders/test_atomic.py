@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from graphattn.builders._atomic import atomic_file, atomic_folder, read_sealed, write_sealed
+from graphattn.builders._atomic import atomic_file, atomic_folder, is_vacant, read_sealed, write_sealed
 
 from .test_locks import hold
 
@@ -117,3 +117,22 @@ def test_leftovers_of_killed_writers_are_removed_after_a_day(tmp_path):
     with atomic_file(tmp_path / "a.txt") as temporary:
         temporary.write_text("a")
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", new.name, other.name}
+
+
+def test_a_folder_is_vacant_with_what_killed_writers_left(tmp_path):
+    assert is_vacant(tmp_path)
+    for name in (".store.json.123.new", ".model.new", ".model.lock", ".writing", ".caf\udce9.7.new", ".a\nb.new"):
+        (tmp_path / name).touch()
+    assert is_vacant(tmp_path)
+    for name in ("notes.txt", ".bashrc", ".model.old", "x.new", ".new"):
+        (tmp_path / name).touch()
+        assert not is_vacant(tmp_path)
+        (tmp_path / name).unlink()
+
+
+def test_a_sealed_file_that_is_not_regular_is_damaged(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 10**11)
+    assert read_sealed(tmp_path / "pipe") is None
+    assert read_sealed(tmp_path / "sparse") is None

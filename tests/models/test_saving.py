@@ -158,6 +158,11 @@ def test_an_empty_folder_is_used(tmp_path):
     assert read_model(write_model(tmp_path, files())).labels == ["a", "b"]
 
 
+def test_a_folder_with_files_of_killed_writers_is_used(tmp_path):
+    (tmp_path / ".store.json.123.new").touch()
+    assert read_model(write_model(tmp_path, files())).labels == ["a", "b"]
+
+
 def test_other_folders_and_files_are_not_changed(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")

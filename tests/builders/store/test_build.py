@@ -470,6 +470,15 @@ def test_a_document_of_50_000_tokens(tmp_path, write):
     assert (manifest.longest, manifest.edges["window:3"]) == (50_000, 3 * 50_001 - 2 + 4)
 
 
+@pytest.mark.parametrize("name", [".store.json.123.new", ".writing", ".s.lock"])
+def test_a_folder_in_which_a_build_was_killed_before_its_manifest(tmp_path, write, trees, settings, name):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / name).write_text("{")
+    build_store([CorpusFile(write("a.conllu", trees(9)))], tmp_path / "s", settings)
+    assert len(Store(tmp_path / "s")) == 9
+    assert not list((tmp_path / "s").glob(".store.json*"))
+
+
 def test_other_folders_are_not_changed(tmp_path, write, trees, settings, builder):
     corpus, folder = CorpusFile(write("a.conllu", trees(9))), tmp_path / "s"
 

@@ -10,6 +10,8 @@ from safetensors.numpy import load_file
 
 from graphattn import TextClassifier, load
 from graphattn.experiments._cli.training_plan import TrainingPlan
+from graphattn.experiments._cli.training_run import check_overwrite
+from graphattn.experiments.demo._steps import Demo
 from graphattn.models import Estimator
 
 
@@ -211,6 +213,12 @@ def test_other_folders_are_never_overwritten(graphattn, corpora_folder, tmp_path
     (tmp_path / "notes" / "a.txt").write_text("mine")
     answer = graphattn("train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "notes", "--overwrite", *tiny)
     assert answer.error == f"{tmp_path / 'notes'} exists and is no model directory; choose another --out"
+
+
+def test_a_folder_of_killed_writers_is_used(tmp_path):
+    (tmp_path / ".store.json.123.new").touch()
+    check_overwrite(tmp_path, overwrite=False)
+    assert Demo(tmp_path).out == tmp_path
 
 
 def test_only_the_same_command_resumes(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):

@@ -428,6 +428,13 @@ def test_what_transformers_cannot_have(save_model, tmp_path):
         PretrainedEncoder.from_directory(folder).to_huggingface(folder)
 
 
+def test_an_export_into_a_folder_of_a_killed_writer(save_model, tmp_path):
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / ".store.json.123.new").touch()
+    PretrainedEncoder.from_directory(save_model("bert")).to_huggingface(tmp_path / "copy")
+    PretrainedEncoder.from_directory(tmp_path / "copy")
+
+
 @pytest.mark.parametrize("path", ["docs/new/..", "link", "docs/notes.txt"])
 def test_an_export_never_replaces_what_exists(path, save_model, tmp_path):
     """Also if ``new`` does not, so that the operating system does not find the path."""
