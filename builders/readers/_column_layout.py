@@ -17,6 +17,9 @@ DOCUMENT_MARK = re.compile(r"#(begin|end) document\b")
 ENTITY_TAG = re.compile(r"O|[BIESLUMW]-.+")
 NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 """The number of a multi-word token or an empty node."""
+_CHUNKS = frozenset("-ADJP -ADVP -CONJP -INTJ -LST -NP -PP -PRT -SBAR -UCP -VP".split())
+"""Types of chunks, with a dash before them."""
+_FRACTION = re.compile(r"\d*\.\d+([eE][+-]?\d+)?|\d+[eE]-\d+")
 NO_PREDICATE = frozenset({"0", "-", "_", "O"})
 _TOKEN_NAMES = frozenset("form text token tokens word wordform words".split())
 _TAG_NAMES = frozenset("label labels ner ner_tag ner_tags pos pos_tag pos_tags tag tags upos xpos".split())
@@ -97,11 +100,45 @@ class ColumnLayout:
             first == second for column in numbers for first, second in pairwise(column)
         )
 
+    def find_same_tags(self, token_column: int) -> list[int]:
+        """The last column and those with tags of the same set, as tools write gold and predicted ones; [] if none has.
+
+        Two sets are the same if they share half of the smaller one. A column of ``O`` alone may be one of entities, but
+        none of chunks.
+        """
+        width = max(self.widths, key=[len(row) for row in self.rows].count, default=0)  # others may be mistakes
+        rows = [row for row in self.rows if len(row) == width]
+        if not rows:
+            return []
+        *others, last = (list_types(cells) for cells in zip(*rows, strict=True))
+        same = [column for column, types in enumerate(others) if column != token_column and are_types_same(types, last)]
+        return [*same, len(others)] if same else []
+
+    def has_fractions_last(self) -> bool:
+        """Whether the last of several columns has numbers such as confidences, which are no tags."""
+        rows = self.rows
+        return bool(rows) and all(len(row) > 2 and _FRACTION.fullmatch(row[-1]) for row in rows)
+
     def has_tags_first(self) -> bool:
         """Whether the first column has tags of entities, ``O`` among them, and the last one has not."""
         first = {row[0] for row in self.rows}
         are_tags = len(first) > 1 and "O" in first and all(map(ENTITY_TAG.fullmatch, first))
         return are_tags and not all(map(ENTITY_TAG.fullmatch, self.tags))
+
+
+def list_types(tags: Sequence[str]) -> set[str]:
+    """``O``, the types of entity tags with a dash before them, and other tags with a letter or digit."""
+    types = {tag[1:] if ENTITY_TAG.fullmatch(tag) and tag != "O" else tag for tag in tags}
+    return {name for name in types if any(map(str.isalnum, name))}
+
+
+def are_types_same(first: set[str], second: set[str]) -> bool:
+    """Whether two columns have labels of one set; see :meth:`ColumnLayout.find_same_tags`."""
+    smaller, larger = sorted((first - {"O"}, second - {"O"}), key=len)
+    if not smaller:
+        are_entities = all(name.startswith("-") for name in larger)
+        return "O" in first & second and are_entities and not larger <= _CHUNKS
+    return 2 * len(smaller & larger) >= len(smaller)
 
 
 def find_layout(

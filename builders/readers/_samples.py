@@ -15,7 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 from graphattn.builders._spelling import compose
 from graphattn.builders._text_lines import BLANKS, TextLines, split_suffix
-from graphattn.builders.readers._column_layout import ENTITY_TAG, NO_PREDICATE, ColumnLayout, find_layout
+from graphattn.builders.readers._column_layout import (
+    ENTITY_TAG,
+    NO_PREDICATE,
+    ColumnLayout,
+    are_types_same,
+    find_layout,
+    list_types,
+)
 from graphattn.builders.readers._conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
 from graphattn.builders.readers._fields import match_name
 from graphattn.builders.readers._rows import split_at_blanks, split_plain
@@ -253,7 +260,7 @@ def find_label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...]
     """The content of each field of a table; None when the sample does not show it.
 
     The label is the first or last field, if it is one word that recurs, and the other one is not, or has clearly more
-    distinct values.
+    distinct values. A second text is no label of the same set, as in a file of gold and predicted labels.
     """
     rows = sample.examples
     width = len(rows[0]) if rows else 0
@@ -268,6 +275,9 @@ def find_label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...]
     if len(possible) != 1 or (all(likely) and 3 * min(distinct) > 2 * max(distinct)):
         return None
     columns = (*texts, "label") if possible[0] else ("label", *texts)
+    of_middle, of_label = (list_types([row[index].strip() for row in rows]) for index in (1, columns.index("label")))
+    if width == 3 and are_types_same(of_middle, of_label):
+        return None
     header = sample.modal_rows[0] if len(sample.modal_rows) > len(rows) else []
     named = [field for field, name in enumerate(header) if clean_name(name).lower() in LABEL_HEADERS]
     return columns if named in ([], [columns.index("label")]) else None

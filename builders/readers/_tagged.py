@@ -55,8 +55,9 @@ def read_conll(
     ----------
     path, skip : as for :func:`read_corpus`
     token_column : the token's column, from 0; -1 is the last. None means the first one that does not count the words
-    tag_column : the tag's column; None reads tokens alone. ``"11+"`` reads semantic roles: columns 11, 12, ... have
-        those of the 1st, 2nd, ... predicate, a sentence is repeated for each, and left out if it has none
+    tag_column : the tag's column, by default the last; then an error asks for it if another one has tags of the same
+        set, such as gold and predicted ones. None reads tokens alone. ``"11+"`` reads semantic roles: columns 11,
+        12, ... have those of the 1st, 2nd, ... predicate, a sentence is repeated for each, and left out if it has none
     predicate_column : the column that marks the predicate whose roles are tagged: 0, ``-``, ``_`` or ``O`` for other
         words; None for no marks
     feature_columns : further columns, which become the ``features`` of sentences: ``"1"``, ``"-2"``, or with a name
@@ -158,6 +159,8 @@ class _ColumnReader:
             columns = {"token": _find_token_column(layout, lines.path, tagged=tag_column is not None), **columns}
             if columns["token"]:
                 _hint(lines, "column 0 counts the words, so {token_column} is 1", "token_column")
+        if tag_column == -1:
+            _require_one_tag_column(layout, columns["token"], lines.path)
         if layout.header is not None and header is None:
             names = verbatim(repr(", ".join(layout.header)))
             _hint(lines, f"read {names} as a header; {{header=False}} keeps it", "header")
@@ -329,6 +332,19 @@ def _find_token_column(layout: ColumnLayout, path: str, *, tagged: bool) -> int:
     if problem is not None:
         raise DataError(problem, path=path, hint=hint, options=("token_column", "tag_column"))
     return 0
+
+
+def _require_one_tag_column(layout: ColumnLayout, token_column: int, path: str) -> None:
+    """Ask which column has the tags, if the last one is not the only one, or has numbers."""
+    same = layout.find_same_tags(token_column)
+    names = [f"{column} ({verbatim(layout.header[column])})" if layout.header else str(column) for column in same]
+    if same:
+        problem = f"columns {', '.join(names[:-1])} and {names[-1]} have tags of the same set, like gold and predicted"
+        hint = f"Set {{tag_column}} to the one to read, {', '.join(map(str, same[:-1]))} or {same[-1]}."
+        raise DataError(problem, path=path, hint=hint, options=("tag_column",))
+    if layout.has_fractions_last():
+        problem, hint = "the last column has numbers, not tags", "Set {tag_column} to the column of the tags, from 0."
+        raise DataError(problem, path=path, hint=hint, options=("tag_column",))
 
 
 def counts_words(lines: TextLines, **options: Any) -> bool:

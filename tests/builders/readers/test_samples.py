@@ -153,3 +153,15 @@ def test_a_header_that_names_another_label(corpus):
     path = corpus("a.tsv", "label\tpart", *(f"w{number}\t{number % 2}" for number in range(12)))
     with pytest.raises(DataError, match="there is no column 'text'; the columns are 'label', 'part'"):
         list(read_corpus(path, task="classify"))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0)])
+def test_gold_and_predicted_labels_are_no_pair(corpus, order):
+    rows = rows_of(TEXTS, ["pos", "neg", "pos"], ["pos", "neg", "neg"])
+    path = corpus("a.tsv", *("\t".join(row[index] for index in order) for row in rows))
+    for task in ("pair", None):
+        with pytest.raises(DataError) as caught:
+            detect(path, task)
+        assert "columns" in caught.value.options
+    columns = tuple(("text", "label", None)[index] for index in order)
+    assert [example.label for example in read_corpus(path, columns=columns)] == ["pos", "neg", "pos"] * 4

@@ -1,4 +1,5 @@
 import io
+import re
 from itertools import islice
 
 import pytest
@@ -310,6 +311,63 @@ def test_a_first_column_that_is_no_word(corpus, lines, options):
 def test_a_first_column_that_is_named(corpus, lines):
     sentences = list(read_conll(corpus("a.conll", *lines), token_column=1, tag_column=0))
     assert sentences[0].tokens == tuple(line.split()[1] for line in lines[:2])
+
+
+@pytest.mark.filterwarnings("ignore:.*token_column is 1")
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        (["Ada B-PER B-PER", "left O O", "", "Oslo B-LOC B-ORG"], [1, 2]),  # flair
+        (["Ada\tB-PER\tS-PER", "left\tO\tO", "", "Oslo\tB-LOC\tO"], [1, 2]),
+        (["Ada NNP I-NP B-PER B-PER", "left VBD I-VP O O", "", "Oslo NNP I-NP B-LOC O"], [3, 4]),  # conlleval
+        (["Ada NNP NNP", "left VBD VBN", "", "Oslo NNP NNP", "was VBD VBD"], [1, 2]),
+        (["Ada _ B-PER O", "left _ O O", "", "Oslo _ B-LOC O"], [2, 3]),  # a model that predicts nothing
+        (["1\tAda\tB-PER\tO", "2\tleft\tO\tO", "", "1\tOslo\tB-LOC\tB-LOC"], [2, 3]),  # GermEval 2014
+        (["Ada B-PER B-PER", "left O O", "so", "", "Oslo B-LOC B-ORG"], [1, 2]),  # and a broken line
+        (["Ada B-PER B-PER B-PER", "left O O O", "", "Oslo B-LOC B-ORG O"], [1, 2, 3]),
+    ],
+)
+def test_columns_of_gold_and_predicted_tags(corpus, lines, columns):
+    path = corpus("a.tsv", *lines)
+    with pytest.raises(DataError) as caught:
+        list(read_conll(path))
+    assert (caught.value.path, caught.value.options) == (str(path), ("tag_column",))
+    assert [int(number) for number in re.findall(r"\d", caught.value.hint)] == columns
+    for column in columns:
+        sentences = list(read_conll(path, tag_column=column, skip=lambda _: None))
+        assert sentences[-1].tags[0] == lines[lines.index("") + 1].split()[column]
+    assert [item.tags for item in read_conll(path, tag_column=None, skip=lambda _: None)] == [None] * len(sentences)
+
+
+def test_the_names_of_columns_of_gold_and_predicted_tags(corpus):
+    path = corpus("a.tsv", "token\tgold\tguess", "Ada\tB-PER\tB-PER", "left\tO\tO")
+    with pytest.raises(DataError, match=r"columns 1 \(gold\) and 2 \(guess\)"):
+        list(read_conll(path))
+
+
+@pytest.mark.parametrize("lines", [["Ada B-PER S-PER .99", "left O O 1.0"], ["Ada B-PER 9e-1", "left O 0.5"]])
+def test_a_last_column_of_confidences(corpus, broken, lines):
+    path = corpus("a.txt", *lines)
+    assert broken(read_conll(path), path, None) == ("tag_column",)
+    assert next(read_conll(path, tag_column=1)).tags == ("B-PER", "O")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Ada NNP B-NP B-PER", "left VBD B-VP O", "", "Oslo NNP B-NP B-LOC"],  # CoNLL-2003
+        ["He PRP B-NP O", "left VBD B-VP O", "there RB O O"],
+        ["Ada ada NNP", "left leave VBD", ". . .", "", ". . ."],
+        ["Oh oh INTJ B-INTJ", "left leave VERB B-VP", "Ada Ada PROPN B-NP", "so so ADV B-ADVP"],
+        ["Ada _ _ B-PER", "left _ _ O"],  # MultiCoNER
+        ["Ada PROPN NNP B-PER", "left VERB VBD O"],
+        ["Ada NNP NNP B-PER", "left VBD VBD O"],  # neither of which is read
+        ["PER B-PER", "O O"],
+    ],
+)
+def test_further_columns_of_other_sets(corpus, lines):
+    (first, *_) = read_conll(corpus("a.conll", *lines))
+    assert first.tags == tuple(line.split()[-1] for line in lines[: len(first)])
 
 
 def test_words_that_look_like_tags(corpus):
