@@ -443,6 +443,8 @@ def _detection_error(
     first = sample.lines[0] if sample.lines and not named and not request.kind.tags else ""
     delimiter = samples.find_name_delimiter(first)
     names = [samples.clean_name(field) for field in first.split(delimiter)] if delimiter else []
+    if request.kind.tags and not request.optional and not named and samples.are_words_alone(sample) is not False:
+        return DataError("has one word on each line, and no tags", path=path, hint="Write its tag behind each word.")
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
     return DataError(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
@@ -473,13 +475,28 @@ def _detect_text(sample: Sample, kind: CorpusKind, source: TextLines) -> Detecte
             return DetectedFormat("labelled", source, columns)
         name = "labelled" if len(sample.filled) > 1 else None
     if name is None:
-        return DetectedFormat("text", source)
+        words = _detect_words(sample, source.path) if kind.tags else None
+        return DetectedFormat(words or "text", source)
     raise DataError(
         f"could be {name!r} or plain text",
         path=source.path,
         hint=f"Set {{format}} to {name}, or to text if each line is a text.",
         options=("format",),
     )
+
+
+def _detect_words(sample: Sample, path: str) -> str | None:
+    """The format of a file of words without tags, one on each line; a hint says how each line is read."""
+    are_words = samples.are_words_alone(sample)
+    if are_words is False:
+        return None
+    decision = (
+        "read as words, one on each line, with a blank line after each sentence; {format=text} reads lines as texts"
+        if are_words
+        else "each line is read as a text; if it is one word of a sentence that a blank line ends, set {format=conll}"
+    )
+    warn_caller(Hint(f"{verbatim(path)}: {decision}", options=("format",)))
+    return "conll" if are_words else None
 
 
 def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> DetectedFormat:
@@ -493,9 +510,11 @@ def _detect_tsv(sample: Sample, kind: CorpusKind, source: TextLines) -> Detected
     if (
         name is None
         and sample.lines
-        and not any("\t" in line for line in sample.lines)
+        and not any("\t" in line for line in sample.filled)
         and not samples.has_tsv_header(sample)
     ):
+        if kind.tags and samples.are_words_alone(sample):
+            return DetectedFormat(_detect_words(sample, source.path) or "text", source)
         hint = "Set {format} to text if each line is a text, or {text} to the header if there is one."
         raise DataError("has no tabs and no header", path=source.path, hint=hint, options=("format", "text"))
     columns = _label_columns(sample, kind) if name in (None, "tsv") else None

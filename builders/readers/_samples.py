@@ -60,6 +60,12 @@ _SPANS = re.compile(
 )
 """A list of triples or of objects with a start and a type; Label Studio's values; or an empty list of spans."""
 _NUMBER = re.compile(r"[+-]?\d*[.,]?\d+")
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_UNSPACED_WORD, _LONG_UNSPACED_WORD = 4, 12
+"""Characters of usual words in these scripts, and of words that are hardly ever longer."""
 EXCEL_DELIMITER = re.compile(r"sep=(.)\n?")
 """The first line of a ``.csv`` file that says what separates its fields."""
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
@@ -457,6 +463,21 @@ def _is_surely_conll(sample: Sample) -> bool:
 def _has_long_sentences(layout: ColumnLayout) -> bool:
     """Whether some lines have no blank line between them; sentences in columns rarely all have one word."""
     return any(len(sentence) > 1 for sentence in layout.sentences)
+
+
+def are_words_alone(sample: Sample) -> bool | None:
+    """Whether each line is a word, and blank lines end sentences; None if each line may as well be a text.
+
+    In scripts without blanks between words, a short line may be a word, and a longer one is a text.
+    """
+    rows = sample.columns.rows
+    if len(rows) < 2 or any(len(row) != 1 for row in rows):
+        return False
+    longest = max((len(word) for (word,) in rows if _UNSPACED.search(word)), default=0)
+    if longest > _LONG_UNSPACED_WORD:
+        return False
+    is_clear = longest <= _UNSPACED_WORD and sample.has_blank_lines() and _has_long_sentences(sample.columns)
+    return True if is_clear else None
 
 
 def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> bool:

@@ -1,4 +1,5 @@
 import gzip
+import warnings
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from graphattn.builders._text_lines import open_text
 from graphattn.builders.readers import DetectedFormat, detect
 from graphattn.builders.readers._formats import resolve_like_training
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, Hint
 
 CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_"])
 PLUS = ["# id = 1", "# global.columns = ID FORM UPOS PARSEME:MWE", "1\tDogs\tNOUN\t*"]
@@ -202,6 +203,71 @@ def test_labels_are_optional(corpus, name, lines, task, expected):
         detect(path, task, "optional")
     assert caught.value.options == ("format",)
     assert detect(path, task, "optional", format="text").name == "text"
+
+
+WORDS = ["Ada", "saw", "Rome", ".", "", "She", "left", ""]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.tsv", "a.txt.gz"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        WORDS,
+        ["", *WORDS, "", "Yes"],
+        ["Ada ", "saw", " \t", "Rome"],
+        ["# sent_id = 1", "# text = Ada left", "Ada", "left", "", "# sent_id = 2", "Yes"],
+        ["-DOCSTART-", "", "EU", "rejects", "", "German", "call"],
+        ["www.x.de/a,b", "3,000.50", "", "and/or"],
+        ["我", "喜欢", "", "好"],
+    ],
+)
+def test_words_alone_to_predict(tmp_path, name, lines):
+    path = tmp_path / name
+    content = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.warns(Hint, match="read as words") as caught:
+        assert detect(path, "tag", "optional").name == "conll"
+    assert caught[0].message.options == ("format",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Hint)
+        assert detect(path, "tag", "optional", format="conll").name == "conll"
+        assert detect(path, "tag", "optional", format="text").name == "text"
+        for task in ("classify", "pair"):
+            assert detect(path, task, "optional", format="text").name == "text"
+    with pytest.raises(DataError, match="no tags"):
+        detect(path, "tag")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["Ada", "saw"], ["Yes", "", "No", "", "Well"], ["我喜欢这部", "电影", "", "好"], ["Great!"] * 9, [*WORDS[:4], ""]],
+)
+def test_words_that_may_be_texts(corpus, lines):
+    path = corpus("a.txt", *lines)
+    with pytest.warns(Hint, match="read as a text") as caught:
+        assert detect(path, "tag", "optional").name == "text"
+    assert caught[0].message.options == ("format",)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Hello"],
+        [*WORDS, "one more"],
+        ["我喜欢这部电影但是它实在太长了", "不好", "", "很好"],
+        ["A text.", "", "Another."],
+    ],
+)
+def test_lines_that_are_texts(corpus, lines):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Hint)
+        assert detect(corpus("a.txt", *lines), "tag", "optional").name == "text"
+
+
+def test_words_alone_are_texts_for_other_tasks(corpus):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Hint)
+        assert detect(corpus("a.txt", *WORDS), "classify", "optional").name == "text"
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,21 @@ def test_words_are_tagged(graphattn, tagger, tmp_path, name, content, flags):
     assert [row["tags"] for row in output if not row["words"]] == ([[]] if name == "words.txt" else [])
 
 
+def test_words_alone_are_sentences(graphattn, tagger, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("Ada\nsaw\nRome\n\nthe\nfilm\n")
+    hint = "read as words, one on each line, with a blank line after each sentence; --format text reads lines as texts"
+    for answer in (graphattn("predict", tagger, path), graphattn("predict", tagger, stdin=path.read_text())):
+        assert [json.loads(line)["words"] for line in answer.out.splitlines()] == [
+            ["Ada", "saw", "Rome"],
+            ["the", "film"],
+        ]
+        assert answer.err.endswith(f": {hint}\n")
+    assert len(rows(graphattn("predict", tagger, path, "--format", "text"))) == 6
+    answer = graphattn("evaluate", tagger, path)
+    assert answer.err == f"error: {path}: has one word on each line, and no tags. Write its tag behind each word.\n"
+
+
 @pytest.mark.parametrize("chunk", [1, 512])
 def test_entities_have_offsets(graphattn, tagger, chunk):
     texts = ["Ada  saw Rome.", "", "the film"]
