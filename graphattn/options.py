@@ -159,11 +159,9 @@ class Options(Parameters):
     def __sklearn_clone__(self) -> Self:
         return deepcopy(self)  # scikit-learn's own way passes all options, and so sets them
 
-    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
-        """A copy that stores all options: those that were not set have these defaults, or else the class's."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        unset = {name: value for name, value in defaults.items() if name not in vars(self)}
-        return type(self)(**values | unset).copy()
+    def fill(self) -> Self:
+        """A copy that stores all options: those that were not set have the defaults of the class."""
+        return self.keep([item.name for item in fields(self)])
 
     def validate(self) -> None:
         """Check each option's bounds, then the rules between options.
@@ -176,7 +174,7 @@ class Options(Parameters):
         for item in fields(self):
             value, choices = getattr(self, item.name), item.metadata.get("choices")
             bounds = {name: item.metadata[name] for name in _BOUNDS if name in item.metadata}
-            if value is not None and choices:
+            if value is not None and choices and not isinstance(value, Mapping):  # classes are known later
                 require_choice(item.name, value, choices)
             if value is not None and bounds:
                 require_range(item.name, value, **bounds)
@@ -193,8 +191,12 @@ class Options(Parameters):
 
     def copy(self) -> Self:
         """A copy whose values are plain Python objects."""
-        names = [item.name for item in fields(self) if item.name in vars(self)]
-        return type(self)(**{name: _to_plain(getattr(self, name)) for name in names})
+        return self.keep(vars(self))
+
+    def keep(self, names: Collection[str]) -> Self:
+        """A copy in which only these options are set; its values are plain Python objects."""
+        kept = [item.name for item in fields(self) if item.name in names]
+        return type(self)(**{name: _to_plain(getattr(self, name)) for name in kept})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``config.json``."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import parent_process
-from typing import Any, Self
+from typing import Any
 
 import torch
 from typing_extensions import override
@@ -163,11 +163,6 @@ class TrainingOptions(Options):
     )
     logs: bool = option(True, "write logs into run_dir: CSV, and TensorBoard's where it is installed")
     progress: bool = option(True, "show a progress bar on a terminal")
-
-    @override
-    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
-        """A copy that stores all options; ``average_epochs`` replaces an ``average`` among the defaults."""
-        return super().with_defaults(defaults if self.average_epochs is None else {**defaults, "average": None})
 
     @override
     def check(self) -> None:

@@ -180,7 +180,7 @@ def _describe_vocabulary(estimator: Estimator) -> str:
 def _option_lines(estimator: Estimator) -> list[str]:
     options = [
         f"  {name}: {', '.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
-        for name, value in estimator.non_default_options().items()
+        for name, value in estimator.changed_options().items()
     ]
     return ["options that are not the defaults:", *options] if options else ["all options are the defaults"]
 

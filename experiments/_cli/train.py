@@ -17,7 +17,13 @@ from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 from graphattn.experiments._cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments._cli.flags import LazyGroup, Values, as_flag, make_command, with_flags
-from graphattn.experiments._cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
+from graphattn.experiments._cli.training_run import (
+    check_overwrite,
+    choose_run_folder,
+    count_texts,
+    fit_and_save,
+    print_run,
+)
 from graphattn.experiments._cli.user_modules import find_values
 from graphattn.options import Option
 
@@ -141,6 +147,7 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
+        explain: Annotated[bool, typer.Option("--explain", help="Print every option and what decided it.")] = False,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
         skip_bad, logger = flag_values.pop(_SKIP_BAD.name, False), flag_values.pop(_LOGGER.name, None)
@@ -148,7 +155,9 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         changes: dict[str, Any] = {"progress": False} if quiet else {}
         if logger in ("csv", "tensorboard"):  # else there would be two of them
             changes["logs"] = False
-        figures = train_model(plan, train, out, skip_bad=skip_bad, report=not quiet, logger=logger, **changes)
+        figures = train_model(
+            plan, train, out, skip_bad=skip_bad, report=not quiet, logger=logger, explain=explain, **changes
+        )
         print_run(figures, out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
@@ -164,15 +173,19 @@ def train_model(
     skip_bad: bool = False,
     report: bool = False,
     logger: str | None = None,
+    explain: bool = False,
     **training: Any,
 ) -> dict[str, Any]:
     """Read, train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
     ``skip_bad`` leaves out lines of the training and dev sets that cannot be used; ``report`` prints hints, and a line
-    for each epoch where there is no progress bar; ``logger`` is a tracker of the run; ``training`` overrides options.
+    for each epoch where there is no progress bar; ``logger`` is a tracker of the run; ``explain`` prints the options;
+    ``training`` overrides some.
     """
     from graphattn._devices import find_device
+    from graphattn.experiments._cli.explain import format_options
     from graphattn.models import load
+    from graphattn.models.defaults import Facts
 
     estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out), **training)
     if init_from := plan.values.get("init_from"):
@@ -203,6 +216,9 @@ def train_model(
             name: estimator.read(paths, **options)
             for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
         }
+        if explain:
+            resolved = estimator.resolve_options(Facts(examples=count_texts(corpora["training"][0])))
+            print(format_options(resolved, set_names=plan.set_names, unused=estimator.unused_options), flush=True)
         return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
 
 

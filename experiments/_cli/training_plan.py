@@ -17,8 +17,9 @@ from graphattn.models import Estimator, InputOptions, SubwordOptions
 from graphattn.models._encoders import ENCODERS, NoEncoderOptions, options_class
 from graphattn.models._estimators.warm_start import check_same_options
 from graphattn.models._saving import read_config as read_model_config
+from graphattn.models.defaults import Resolved, choose_encoder, resolve
 from graphattn.models.pretrained._options import PretrainedOptions
-from graphattn.options import Option, Options, ParsingOptions, list_options
+from graphattn.options import Option, ParsingOptions, list_options
 
 RUN_DIR = "OUT.run"
 """The default folder of a run, next to the model directory."""
@@ -29,14 +30,13 @@ PANELS: dict[type, str] = {InputOptions: "Words", SubwordOptions: "Sub-words", P
 def training_flags(task: type[Estimator], values: Mapping[str, Any] | None = None) -> list[Option]:
     """All flags of ``graphattn train TASK``; ``values``, such as a preset, change the defaults of other options."""
     values = values or {}
-    pretrained = bool(values.get("pretrained"))
-    defaults = task.task.option_defaults(_find_preset(task, values), pretrained=pretrained)
+    default = choose_encoder(task.task, values.get("pretrained"))
+    options = _resolve_defaults(task, values, default)
     flags: list[Option] = []
     for name, group in task.option_groups.items():
         panel = PANELS.get(group, name.capitalize())
         if name == "files":
             about, encoders = "what turns words into vectors", tuple(list_encoders(task))
-            default = task.task.default_encoder(pretrained=pretrained)
             flags += list_options(group, "Task")
             flags.append(Option("encoder", str, False, default, about, encoders, "Task", common=True))
         elif name == "task":
@@ -48,9 +48,7 @@ def training_flags(task: type[Estimator], values: Mapping[str, Any] | None = Non
             by_encoder = _encoder_flags(task, values)
             flags += merge_flags({encoder: list(by_name.values()) for encoder, by_name in by_encoder.items()}, panel)
         else:
-            # one option that is set can turn off the default of another
-            options = group.from_values(values).with_defaults(defaults.get(name, {}))
-            flags += list_options(options, panel, without=task.unused_options)
+            flags += list_options(options[name], panel, without=task.unused_options)
     return [replace(flag, default=RUN_DIR) if flag.name == "run_dir" else flag for flag in flags]
 
 
@@ -73,15 +71,15 @@ def list_encoders(task: type[Estimator]) -> list[str]:
     return [*ENCODERS, *([NoEncoderOptions.name] if "pretrained" in task.option_groups else [])]
 
 
-def _find_preset(task: type[Estimator], values: Mapping[str, Any]) -> str:
-    default = getattr(task.option_groups.get("task", Options), "preset", "default")
-    return str(values.get("preset", default))
+def _resolve_defaults(task: type[Estimator], values: Mapping[str, Any], encoder: str) -> Resolved:
+    """The options of a task with these values, those of the encoder without; what is open stays None."""
+    groups = {name: group.from_values(values) for name, group in task.option_groups.items() if name != "files"}
+    return resolve(task.task, {**groups, "encoder": options_class(encoder)()}, derive=False)
 
 
 def _encoder_flags(task: type[Estimator], values: Mapping[str, Any]) -> dict[str, dict[str, Option]]:
     """Encoder -> name of an option -> its flag, with this task's default."""
-    preset = _find_preset(task, values)
-    options = {name: task.task.encoder_defaults(options_class(name), preset) for name in list_encoders(task)}
+    options = {name: _resolve_defaults(task, values, name)["encoder"] for name in list_encoders(task)}
     return {name: {flag.name: flag for flag in list_options(encoder)} for name, encoder in options.items()}
 
 
@@ -138,7 +136,7 @@ class TrainingPlan:
         trained = _read_options(task, Path(both["init_from"]), both) if both.get("init_from") else {}
         values = {**trained, **both}
         flags, of_encoders = training_flags(task, values), _encoder_flags(task, values)
-        default: str = trained.get("encoder", task.task.default_encoder(pretrained=bool(values.get("pretrained"))))
+        default: str = trained.get("encoder", choose_encoder(task.task, values.get("pretrained")))
         encoder_of_file: str = from_file.get("encoder", default)
         _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
         encoder: str = flag_values.get("encoder", encoder_of_file)
@@ -168,4 +166,5 @@ class TrainingPlan:
         several = values.get("label_separator") or "," in values.get("label_column", "")
         if several and "multilabel" in arguments:
             arguments["multilabel"] = True
-        return self.task(options_class(values["encoder"]).from_values(values), **arguments, **groups)
+        encoder = options_class(values["encoder"]).from_values(set_values)
+        return self.task(encoder, **arguments, **groups)

@@ -48,11 +48,11 @@ def fit_and_save(
     from graphattn.models.training.callbacks import EpochLines
 
     run_dir = estimator.training.run_dir
-    examples: dict[str, Any] = {name: _count_texts(inputs) for name, (inputs, _) in corpora.items()}
+    examples: dict[str, Any] = {name: count_texts(inputs) for name, (inputs, _) in corpora.items()}
     if report:
         _hint_at_vectors(estimator, examples["training"])
     tracker = _start_tracker(logger, plan, out, run_dir)
-    callbacks = [*([EpochLines(estimator.epoch_note)] if report else []), *([tracker] if tracker else [])]
+    callbacks = [*([EpochLines(_describe_dev_metrics(estimator))] if report else []), *([tracker] if tracker else [])]
     try:
         estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
@@ -64,7 +64,7 @@ def fit_and_save(
     if not is_first_process():
         return {}
     if tests:
-        examples["test"] = unpack_single({name: _count_texts(inputs) for name, (inputs, _) in tests.items()})
+        examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
     figures = collect_metrics(estimator, examples)
     reports: dict[str, Report] = {}
     unmeasured = None
@@ -89,6 +89,12 @@ def fit_and_save(
         print_run(figures, out)
         raise unmeasured
     return figures
+
+
+def _describe_dev_metrics(estimator: Estimator) -> str | None:
+    """What the dev metrics of an epoch measure, if not the final model."""
+    head = estimator.resolve_options().get("head")
+    return "graph encoder alone" if head is not None and head.linear_branch else estimator.task.dev_search
 
 
 def _start_tracker(logger: str | None, plan: TrainingPlan, out: Path, run_dir: str | None) -> Tracker | None:
@@ -118,7 +124,7 @@ def _log_results(tracker: Tracker, reports: Mapping[str, Report], notes: Mapping
     tracker.finish()
 
 
-def _count_texts(items: Any) -> int:
+def count_texts(items: Any) -> int:
     """The number of texts or pairs that an estimator sees in a list or a store."""
     return len(items) if isinstance(items, list) else len(items.texts())
 
@@ -232,14 +238,13 @@ def format_plan(plan: TrainingPlan) -> str:
     """Write the options of a run as YAML for ``--config``."""
     from graphattn.experiments._cli.config import config_text
     from graphattn.experiments._cli.training_plan import RUN_DIR
-    from graphattn.models._estimators.tuning import UNDECIDED
+    from graphattn.models._estimators.tuning import list_open_options
 
-    is_chosen = plan.task.task.has_contrastive and plan.values.get("pretrained")
-    undecided = UNDECIDED - plan.set_names if is_chosen else frozenset()
+    is_open = list_open_options(plan.task.task, plan.values.get("pretrained")) - plan.set_names
     kept = {
         name: value
         for name, value in plan.values.items()
-        if name not in undecided and (name != "run_dir" or value != RUN_DIR)
+        if name not in is_open and (name != "run_dir" or value != RUN_DIR)
     }
     return config_text(
         kept, f"GraphAttn {__version__}: graphattn train {plan.task.task.name} TRAIN --config {CONFIG_FILE}"

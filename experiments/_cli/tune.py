@@ -149,7 +149,7 @@ def tune(
     for name in encoder or ():
         require_choice("encoder", name, list_encoders(estimator_class))
     from_file = {} if config is None else read_config(config, training_flags(estimator_class))
-    encoders = encoder or [from_file.get("encoder", estimator_class.task.default_encoder(pretrained=False))]
+    encoders = encoder or [from_file.get("encoder", estimator_class.task.default_encoder)]
     search = _read_corpora(estimator_class, train, dev, flag_values, config)
     try:
         best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,13 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._baselines import BASELINES
 from graphattn.experiments.papers._data_sets import MTL_DOMAINS, find_data_set
 from graphattn.models import TASKS, Estimator
-from graphattn.models._encoders import ENCODERS, encoder_options
+from graphattn.models._encoders import ENCODERS, encoder_options, options_class
 from graphattn.models._estimators.tasks.recipes import (
     BP_TRANSFORMER,
     CONLL,
     STAR_TRANSFORMER,
     Recipe,
-    adapt_to_encoder,
+    expand_recipe,
 )
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import Options
@@ -130,7 +130,7 @@ def _find_named(name: str, data_set: str, encoder: str) -> Groups:
         known = f"{suggest(name, NAMED_SETTINGS)}choose among: {', '.join(NAMED_SETTINGS)}"
         raise ConfigError(f"there are no settings {name!r} to add to {encoder}; {known}")
     options = task_groups(data_set, encoder)
-    changes = adapt_to_encoder(NAMED_SETTINGS[name], encoder_name(encoder))
+    changes = expand_recipe(NAMED_SETTINGS[name], encoder_name(encoder))
     if not changes or any(not hasattr(options.get(group), each) for group in changes for each in changes[group]):
         raise ConfigError(f"the settings {name!r} are not for {encoder} on {data_set}")
     return changes
@@ -169,15 +169,14 @@ def make_estimator(data_set: str, encoder: str, seed: int, changes: Changes, fol
         if groups.get(group, {}).get(name):
             groups[group][name] = _join_folder(groups[group][name], folder)
     task, arguments = TASKS[find_data_set(data_set).task], groups.pop("task", {})
-    if "pretrained" in groups:  # an argument, since defaults of other options depend on it
-        arguments["pretrained"] = PretrainedOptions(**groups.pop("pretrained"))
-    defaults = task(encoder_name(encoder), **arguments)
+    if "pretrained" in groups:
+        # whatever the number of labels, it is fine-tuned, unless the run is about few of them
+        start: dict[str, Any] = {} if _first_name(encoder) == FEW_LABELS else {"frozen": False}
+        arguments["pretrained"] = PretrainedOptions(**start | groups.pop("pretrained"))
     values = groups.pop("encoder", {})
-    resolved = defaults.resolve_options()
-    options = {group: replace(resolved[group], **groups[group]) for group in groups}
-    if _first_name(encoder) == FEW_LABELS:  # to choose how to train, it has to know what nobody set
-        options = {group: type(resolved[group])(**groups[group]) for group in groups}
-    return task(replace(defaults.resolve_encoder(), **values) if values else defaults.encoder, **arguments, **options)
+    options = {group: task.option_groups[group](**values) for group, values in groups.items()}
+    name = encoder_name(encoder)
+    return task(options_class(name)(**values) if values else name, **arguments, **options)
 
 
 def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
@@ -188,10 +187,7 @@ def task_groups(data_set: str, encoder: str) -> dict[str, Options]:
     >>> task_groups("sst2", "ms-trans")["encoder"].alpha
     0.5
     """
-    task = TASKS[find_data_set(data_set).task]
-    defaults = task(encoder_name(encoder))
-    groups = {name: options_class() for name, options_class in task.option_groups.items() if name == "task"}
-    return {"encoder": defaults.resolve_encoder(), **groups, **defaults.resolve_options()}
+    return dict(TASKS[find_data_set(data_set).task](encoder_name(encoder)).resolve_options())
 
 
 def encoder_name(encoder: str) -> str:

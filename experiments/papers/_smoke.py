@@ -125,7 +125,7 @@ def shrink(run: Run) -> Run:
 
 def _shrink_encoder(run: Run) -> dict[str, object]:
     """Two features for each head, and a narrow feed-forward layer."""
-    options = make_estimator(run.data_set, run.encoder, 0, run.changes, Path()).resolve_encoder()
+    options = make_estimator(run.data_set, run.encoder, 0, run.changes, Path()).resolve_options()["encoder"]
     if isinstance(options, NoEncoderOptions):
         return {}
     heads = getattr(options, "num_heads", getattr(options, "heads", _HEADS))

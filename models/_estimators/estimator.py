@@ -20,7 +20,7 @@ from graphattn.builders import TextGraphBuilder, Vocabulary
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Corpus
 from graphattn.models._dense_model import DenseModel, make_dense_model
-from graphattn.models._encoders import EncoderOptions, NoEncoderOptions, encoder_options
+from graphattn.models._encoders import EncoderOptions, encoder_options
 from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
 from graphattn.models._estimators.inputs import Columns, as_list, map_parts
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
@@ -38,6 +38,7 @@ from graphattn.models._prediction import Predictions, encode_corpus, predict_cor
 from graphattn.models._reports import Report
 from graphattn.models._saving import METRICS, ModelFiles, write_model
 from graphattn.models._text_model import TextModel
+from graphattn.models.defaults import Facts, Resolved, choose_encoder, resolve
 from graphattn.models.heads._word_features import WordFeatureBranch
 from graphattn.models.pretrained._native_head import convert_head, find_missing_layers
 from graphattn.models.pretrained._options import PretrainedOptions
@@ -98,6 +99,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     unused_options : options of the groups that have no effect on this task
     late_options : groups that may still change after training
     task_ : the task with what it learnt of the labels
+    resolved_ : group -> its options with all values; ``resolved_.why("epochs")`` says what decided one
+    facts_ : what was known of the training set when the options were resolved
     text_inputs_ : vocabulary and features of words
     corpus_ : how the training corpus was read: format and options; empty if :meth:`read` has not read it
     mixture_ : shares of graph encoder and linear branch, and the dev metrics of the whole model; or, with few labels,
@@ -127,6 +130,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     parsing: ParsingOptions
     pretrained: PretrainedOptions
     warm_start: bool = False
+    resolved_: Resolved
+    facts_: Facts
     encoder_: EncoderOptions
     inputs_: Any
     head_: HeadOptions
@@ -160,74 +165,66 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         """The groups of options that are constructor arguments, without the encoder's."""
         return {name: kind for name, kind in cls.option_groups.items() if name not in ("files", "task", "encoder")}
 
-    def resolve_encoder(self) -> EncoderOptions:
-        """The encoder's options, where those that were not set have the defaults of the task and the preset."""
-        encoder = self._select_encoder()
-        return encoder.with_defaults(vars(self.task.encoder_defaults(type(encoder), self.preset)))
+    def resolve_options(self, facts: Facts | None = None) -> Resolved:
+        """Group -> its options with all values; ``resolve_options().why("epochs")`` says what decided one.
 
-    def _select_encoder(self) -> EncoderOptions:
-        """The encoder's options as they were set."""
-        default = self.task.default_encoder(pretrained=bool(self.pretrained.pretrained))
-        return encoder_options(default if self.encoder is None else self.encoder)
-
-    def resolve_options(self, decided: Mapping[str, Mapping[str, Any]] = {}) -> dict[str, Any]:
-        """Group -> its options, where those that were not set have the defaults of the preset or pretrained model.
-
-        ``decided`` are defaults that depend on the training set: group -> option -> value.
+        Parameters
+        ----------
+        facts : what is known of the training set; some options depend on it
         """
-        defaults = self.task.option_defaults(self.preset, pretrained=bool(self.pretrained.pretrained))
-        return {
-            name: getattr(self, name).with_defaults({**defaults.get(name, {}), **decided.get(name, {})})
-            for name in self._groups()
-        }
+        for name, kind in self._groups().items():
+            if not isinstance(getattr(self, name), kind):
+                actual = type(getattr(self, name)).__name__
+                raise ConfigError(f"{name} of {type(self).__name__} is {actual}; give {kind.__name__}")
+        groups = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
+        defaults = {item.name: item.default for item in fields(self.option_groups["task"])}
+        set_arguments = {name: value for name, value in self._task_arguments().items() if value != defaults[name]}
+        return resolve(self.task, {"task": self.option_groups["task"](**set_arguments), **groups}, facts)
 
     def validate(self) -> None:
-        """Validate all options.
+        """Check all options.
 
         Raises
         ------
         ConfigError
             naming the option and a fix
         """
-        for name, kind in self._groups().items():
-            if not isinstance(getattr(self, name), kind):
-                actual = type(getattr(self, name)).__name__
-                raise ConfigError(f"{name} of {type(self).__name__} is {actual}; give {kind.__name__}")
-        encoder, options = self.resolve_encoder(), self.resolve_options()
-        encoder.validate()
-        for group in options.values():
-            group.validate()
-        arguments = self._task_arguments()
-        # weights by class are validated with the labels
-        plain = {name: None if isinstance(value, Mapping) else value for name, value in arguments.items()}
-        self.option_groups["task"](**plain).validate()
-        self.task.check_options(encoder, options)
-        if encoder.name == NoEncoderOptions.name and not self.pretrained.pretrained:
-            raise ConfigError(
-                "{encoder=pretrained} needs {pretrained}: a Hugging Face directory, or OWNER/NAME on the hub",
-                options=("encoder", "pretrained"),
-            )
+        self.resolve_options().check()
+
+    def _select_encoder(self) -> EncoderOptions:
+        """The encoder's options as they were set."""
+        default = choose_encoder(self.task, self.pretrained.pretrained)
+        return encoder_options(default if self.encoder is None else self.encoder)
 
     def _task_arguments(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self.option_groups["task"])}
 
-    def prepare(self, decided: Mapping[str, Mapping[str, Any]] = {}) -> None:
-        """Copy all options, so that ``set_params`` does not change a fitted model; make its task and its inputs."""
-        self.validate()
-        self.encoder_ = self.resolve_encoder().copy()
-        resolved = self.resolve_options(decided)
-        options = {name: group for name, group in resolved.items() if name not in self.late_options}
-        vars(self).update({f"{name}_": group for name, group in options.items()})
-        if self.inputs_.cls is None:
-            self.inputs_.cls = self.encoder_.begins_with_cls
+    def prepare(self, facts: Facts | None = None, saved: Mapping[str, Options] = {}) -> None:
+        """Resolve and check all options; make the task and its inputs.
+
+        Parameters
+        ----------
+        facts : what is known before the training set is read
+        saved : group -> options of a saved model
+        """
+        resolved = self.resolve_options(facts).restore(saved)
+        resolved.check()
+        self._adopt(resolved, facts)
         self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
         self._notes = {}
         self._fitted_task = self._make_task()
-        self.task_.complete_options(self.encoder_, options)
-        self.text_inputs_ = self.task_.make_inputs(options)
+        self.text_inputs_ = self.task_.make_inputs(self.options_)
         self.text_inputs_.texts_per_input, self.text_inputs_.truncates = self.task.texts_per_input, self.task.truncates
-        has_branch = "head" in options and options["head"].linear_branch
-        self.text_inputs_.spelling = has_branch and self.task.linear_branch is WordFeatureBranch
+
+    def decide_options(self, **facts: Any) -> None:
+        """Resolve the options that depend on the training set; ``facts`` are fields of ``Facts``."""
+        known = replace(self.facts_, **facts)
+        self._adopt(self.resolve_options(known), known)
+
+    def _adopt(self, resolved: Resolved, facts: Facts | None) -> None:
+        self.resolved_, self.facts_ = resolved, Facts() if facts is None else facts
+        fitted = {name: options for name, options in resolved.items() if name not in ("task", *self.late_options)}
+        vars(self).update({f"{name}_": options for name, options in fitted.items()})
 
     def _make_task(self) -> Task:
         arguments = self._task_arguments()
@@ -246,30 +243,12 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     @property
     def options_(self) -> dict[str, Any]:
         """Group -> options of the fitted model, without the encoder's and those that may change."""
-        return {name: getattr(self, f"{name}_") for name in self._groups() if name not in self.late_options}
+        return {name: self.resolved_[name] for name in self._groups() if name not in self.late_options}
 
-    def non_default_options(self) -> dict[str, Any]:
-        """Name -> value of the options of a fitted estimator that differ from the defaults."""
+    def changed_options(self) -> dict[str, Any]:
+        """Name -> value of the options of a fitted estimator that differ from the defaults; see ``resolved_``."""
         self._check_fitted()
-        preset, pretrained = self.preset, self.pretrained_.pretrained
-        reference = type(self)(self.encoder_.name, preset=preset, pretrained=pretrained)
-        reference.prepare()
-        reference.encoder_ = reference.encoder_.for_parts(self.text_inputs_.list_widths(self.encoder_))
-        changed: dict[str, Any] = {} if preset == "default" else {"preset": preset}
-        if pretrained:  # the reference has the same
-            changed["pretrained"] = pretrained
-        for name, default in reference.get_params(deep=False).items():
-            default = getattr(reference, f"{name}_", default)
-            if isinstance(default, Options):
-                defaults, values = default.to_dict(), getattr(self, f"{name}_", getattr(self, name)).to_dict()
-                changed |= {
-                    option: value
-                    for option, value in values.items()
-                    if value != defaults.get(option) and option not in self.unused_options
-                }
-            elif getattr(self, name) != default:
-                changed[name] = getattr(self, name)
-        return changed
+        return self.resolved_.list_changes(self.unused_options)
 
     @override
     def set_params(self, **params: Any) -> Self:
@@ -359,7 +338,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with _FITTING, restore_on_failure(self):
-            self.prepare({} if previous is None else list_decided_options(previous))
+            self.prepare(Facts(trained={} if previous is None else list_decided_options(previous)))
             empty = "there are no training examples"
             examples = self.task_.make_examples(X, y, self.inputs_, empty=empty, sample_weight=sample_weight)
             validated = choose_tuning(self, examples, dev, callbacks) if previous is None else None
@@ -465,7 +444,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     @property
     def vectors_per_input(self) -> int:
         """Rows of :meth:`sentence_vectors` for each input."""
-        return 1 if self.task_.joins_pairs else self.task.texts_per_input
+        return 1 if self.task.joins_pairs(self.options_) else self.task.texts_per_input
 
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search; of pairs those of both.
@@ -572,13 +551,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         if metric not in self.history_[-1]:  # no dev set
             return self.history_[-1]
         return max(reversed(self.history_), key=lambda row: row[metric])
-
-    @property
-    def epoch_note(self) -> str | None:
-        """What the dev metrics of an epoch measure, if not the final model."""
-        head = self.resolve_options().get("head")
-        has_branch = head is not None and head.linear_branch and self.task.linear_branch is not None
-        return "graph encoder alone" if has_branch else self.task.dev_search
 
     def dev_metrics(self) -> dict[str, float]:
         """Metrics of the model on the dev set; empty without one."""
@@ -702,7 +674,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         """
         card = self.card_
         if not card:
-            metrics, options = self.dev_metrics(), self.non_default_options()
+            metrics, options = self.dev_metrics(), self.changed_options()
             dev = Report(metrics, self.main_metric) if metrics else None
             if self._dev_results is not None:
                 labels, decisions = self._dev_results
@@ -753,10 +725,11 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         if "class_weight" in arguments:
             arguments["class_weight"] = deserialize_class_weight(arguments["class_weight"])
         arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
-        groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._groups().items()}
-        estimator = cls(encoder_options(config["encoder"]), **groups, **arguments)
-        estimator.prepare()
-        estimator._forget_unset(config["set_options"])
+        saved: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._groups().items()}
+        saved["encoder"] = encoder_options(config["encoder"])
+        groups = {name: options.keep(config["set_options"].get(name, ())) for name, options in saved.items()}
+        estimator = cls(**groups, **arguments)
+        estimator.prepare(saved=saved)
         estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
         inputs, task = estimator.text_inputs_, estimator.task_
         inputs.spelling = inputs.has_branch = (
@@ -773,13 +746,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         estimator.model_.load_state_dict(weights)
         estimator.model_.eval()
         return estimator
-
-    def _forget_unset(self, set_options: Mapping[str, Sequence[str]]) -> None:
-        """Let only options that were set before training count as set in a loaded model."""
-        for name in ("encoder", *self._groups()):
-            options = getattr(self, name)
-            for unset in vars(options).keys() - {*set_options.get(name, ())}:
-                delattr(options, unset)
 
     def to_huggingface(self, directory: str | Path) -> None:
         """Write the tuned pretrained model for ``transformers`` and ``sentence-transformers``.

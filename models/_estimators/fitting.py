@@ -74,8 +74,7 @@ class Fit:
         self.callbacks, self.validated = callbacks, validated
         self.task: Task = estimator.task_
         self.inputs: TextInputs = estimator.text_inputs_
-        self.options: Mapping[str, Any] = estimator.options_
-        self.training: TrainingOptions = self.options["training"]
+        self._read_options()
         self.log = make_log(self.training, callbacks)
 
     def run(self) -> tuple[Sequence[Any], list[Any]] | None:
@@ -95,19 +94,24 @@ class Fit:
 
     # -- before training -----------------------------------------------------------------------------------------------
 
+    def _read_options(self) -> None:
+        self.options: Mapping[str, Any] = self.estimator.options_
+        self.training: TrainingOptions = self.options["training"]
+        has_branch = "head" in self.options and self.options["head"].linear_branch
+        self.inputs.spelling = has_branch and self.task.linear_branch is WordFeatureBranch
+
     def _learn_inputs(self) -> Examples:
         """Learn labels and vocabulary, and hold out a dev set; return the training set with words in place of texts."""
         task, previous, training = self.task, self.previous, self.examples
-        epochs = task.default_epochs(pretrained=bool(self.options["pretrained"].pretrained))
-        self.training.epochs = self.training.resolve_epochs(len(training.labels), **epochs)
         if previous is not None:
             previous.model_.cpu()
             check_same_kind(self.inputs, previous.text_inputs_)
             training = replace(training, labels=previous.task_.normalize_labels(training.labels, "training set"))
         task.fit(training, self.options, None if previous is None else previous.task_)
         training, self.held_out = self._split_dev_set(training)
-        if self.held_out is not None:
-            self.training.metric = task.choose_dev_metric(self.held_out.labels, self.training.metric)
+        facts = task.find_facts(training, self.held_out, self.options)
+        self.estimator.decide_options(examples=len(self.examples.labels), **facts)
+        self._read_options()
         names, main = task.list_metrics(), task.main_metric
         self.metric = self.training.dev_metric(names, main, dev_set=self.held_out is not None)
         return task.fit_inputs(self.inputs, training, self.options, previous)
@@ -204,7 +208,6 @@ class Fit:
             about=repr((describe_architecture(self.estimator), self.model.precision)),
             log=self.log,
         )
-        self.training.epochs = self.estimator.training.epochs  # there were none
         self.estimator.history_ = [row]
         for callback in self.callbacks:
             if isinstance(callback, Tracker):

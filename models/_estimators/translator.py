@@ -78,7 +78,7 @@ class Translator(Estimator):
     Examples
     --------
     >>> from graphattn.models import Translator
-    >>> Translator("transformer", preset="small").resolve_encoder().hidden
+    >>> Translator("transformer", preset="small").resolve_options()["encoder"].hidden
     256
     """
 

@@ -13,7 +13,8 @@ from lightning.pytorch.callbacks import Callback
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models._encoders import NoEncoderOptions
 from graphattn.models._estimators.fitting import UNKNOWN_CLASS, Floats, mark_classes, score_fold
-from graphattn.models._estimators.tasks.task import Examples
+from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models.defaults import Facts
 from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
 from graphattn.models.training.callbacks import make_log
 
@@ -30,8 +31,6 @@ OF_FINE_TUNING: Mapping[str, frozenset[str]] = {
     "head": frozenset({"head_hidden", "linear_branch"}),
 }
 """Group -> options that leave no choice once they are set."""
-UNDECIDED = frozenset({"dev_fraction", "join_pairs"}.union(*OF_FINE_TUNING.values()))
-"""Options of which the training set decides the values, unless they are set."""
 
 TUNINGS: Mapping[str, Mapping[str, bool]] = {
     "contrastive": {"frozen": True, "contrastive": True},
@@ -41,6 +40,13 @@ TUNINGS: Mapping[str, Mapping[str, bool]] = {
 """Name -> its options of the group ``pretrained``; of equals the first is chosen."""
 PAIR_TUNINGS = {name: TUNINGS[name] for name in ("frozen", "contrastive", "fine-tuned")}
 """Those of pairs of texts, in another order: a contrastive start trains the features that compare both texts."""
+
+
+def list_open_options(task: type[Task], pretrained: str | None) -> frozenset[str]:
+    """Options whose values the training set decides, unless they are set."""
+    if not (task.has_contrastive and pretrained):
+        return frozenset()
+    return frozenset({"dev_fraction", "join_pairs"}.union(*OF_FINE_TUNING.values()))
 
 
 def choose_tuning(
@@ -77,7 +83,7 @@ def choose_tuning(
         mean = len(labels) / len(task.class_names)
         tunings = [name for name in TUNINGS if mean >= FINE_TUNED_FROM or name != "fine-tuned"]
     choice, shares, scores, numbers = compare_tunings(targets, score, folds, log, tunings)
-    estimator.prepare({"pretrained": TUNINGS[choice], "training": whole})
+    estimator.prepare(Facts(tuning={"pretrained": TUNINGS[choice], "training": whole}))
     estimator.mixture_ = shares
     # a text of a class that its model has not seen says nothing about the scores of others
     known = ~(mark_classes(targets[numbers], scores.shape[1]) & (scores == UNKNOWN_CLASS)).any(1)

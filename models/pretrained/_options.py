@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
-
-from typing_extensions import override
+from typing import Any
 
 from graphattn.options import Options, option
 
@@ -61,13 +59,3 @@ class PretrainedOptions(Options):
     layer_decay: float = option(0.9, "factor of the learning rate from a layer to the one below", above=0, max=1)
     gradient_checkpointing: bool = option(False, "compute states again in the backward pass, which saves memory")
     join_pairs: bool = option(True, "make one sequence of the two texts of a pair, as in pretraining")
-
-    @override
-    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
-        """A contrastive start is followed by a frozen model; a frozen model encodes the texts of a pair apart."""
-        options = super().with_defaults(defaults)
-        if options.frozen is None and options.contrastive:
-            options.frozen = True
-        if options.frozen and "join_pairs" not in {**vars(self), **defaults}:
-            options.join_pairs = False
-        return options

@@ -34,8 +34,8 @@ def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same
     assert type(loaded.model_.encoder) is ENCODERS[encoder][1]
     assert all(map(np.array_equal, figures(estimator, inputs), figures(loaded, inputs)))
     assert loaded.history_ == estimator.history_
-    assert "parts" not in loaded.non_default_options()
-    assert "parts" not in estimator.non_default_options()
+    assert "parts" not in loaded.changed_options()
+    assert "parts" not in estimator.changed_options()
     again = graphattn.load(loaded.save(tmp_path / "again"))
     assert same_weights(again, estimator)
 

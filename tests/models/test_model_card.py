@@ -51,7 +51,7 @@ def test_data_and_options(card, fitted, tmp_path):
     (data,) = read_tables(card, "Data")
     assert data == {"training": ["`train.tsv`, `more.tsv`", "30"], "dev": ["`dev.tsv`", "9"]}
     options = dict(re.findall(r"^- `(\w+)`: `(.*)`$", card, re.MULTILINE))
-    assert options.keys() == fitted.non_default_options().keys()
+    assert options.keys() == fitted.changed_options().keys()
     assert (options["hidden"], options["vectors"]) == ("8", "small.txt")
     assert str(tmp_path.parent) not in card
     assert "Labels: `` neg \\| not `pos` ``, `pos`" in card

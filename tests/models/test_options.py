@@ -66,14 +66,13 @@ def test_set_params():
 
 
 @pytest.mark.parametrize("copied", [clone, deepcopy, lambda options: pickle.loads(pickle.dumps(options)), Options.copy])
-def test_defaults_do_not_replace_options_that_were_set(copied):
-    defaults = {"epochs": 7, "clip": 1.0, "seed": 9, "patience": 2, "metric": "accuracy"}
+def test_copies_keep_what_was_set(copied):
     options = TrainingOptions(5, clip=5.0).set_params(seed=0)
     options.patience = None
-    made = copied(options).with_defaults(defaults)
-    assert (made.epochs, made.clip, made.seed, made.patience, made.metric) == (5, 5.0, 0, None, "accuracy")
-    assert made.with_defaults({"beta2": 0.9}).beta2 == TrainingOptions().beta2
-    assert options.metric is None
+    assert vars(copied(options)) == {"epochs": 5, "clip": 5.0, "seed": 0, "patience": None}
+    filled = copied(options).fill()
+    assert (filled.epochs, filled.patience, filled.beta2) == (5, None, TrainingOptions().beta2)
+    assert vars(filled).keys() == {item.name for item in fields(TrainingOptions)}
 
 
 def test_numpy_numbers_and_paths_become_plain():

@@ -479,7 +479,7 @@ class PairClassification(Classification):
 
     @override
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        if self.joins_pairs:
+        if self.joins_pairs(options):
             return super().make_head(width, options, weights)
         smoothing = options["training"].label_smoothing
         return PairHead(width, len(self.labels), options["head"], class_weights=weights, label_smoothing=smoothing)

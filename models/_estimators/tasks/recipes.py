@@ -81,15 +81,15 @@ Their losses are sums over the 14 words of a sentence, ours means over words. So
 0.1 for the 0.008 of a BiLSTM, and 0.013 for TENER's 0.0009."""
 
 
-def adapt_to_encoder(recipe: Recipe, encoder: str) -> dict[str, dict[str, Any]]:
+def expand_recipe(recipe: Recipe, encoder: str) -> dict[str, dict[str, Any]]:
     """The groups of a recipe that have options for an encoder of this name, its own ones in ``encoder``.
 
     Examples
     --------
     >>> recipe = {"encoder": {"dropout": 0.1}, "encoders": {"bilstm": {"layers": 2}}, "training": {"clip": 1.0}}
-    >>> adapt_to_encoder(recipe, "bilstm")
+    >>> expand_recipe(recipe, "bilstm")
     {'encoder': {'dropout': 0.1, 'layers': 2}, 'training': {'clip': 1.0}}
-    >>> adapt_to_encoder(recipe, "duo")
+    >>> expand_recipe(recipe, "duo")
     {'encoder': {'dropout': 0.1}, 'training': {'clip': 1.0}}
     """
     values = {**recipe.get("encoder", {}), **recipe.get("encoders", {}).get(encoder, {})}

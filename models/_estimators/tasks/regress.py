@@ -183,7 +183,7 @@ class PairRegression(Regression):
 
     @override
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        if self.joins_pairs:
+        if self.joins_pairs(options):
             return super().make_head(width, options, weights)
         return PairRegressionHead(width, 1, options["head"])
 

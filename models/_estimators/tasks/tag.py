@@ -75,16 +75,23 @@ class Tagging(LabelTask):
 
     @override
     @classmethod
-    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
-        return cls.apply_preset(options.for_tagging(), preset)
+    def default_options(cls, encoder: type[EncoderOptions]) -> Recipe:
+        return {"encoder": vars(encoder.for_tagging())}
 
     @override
-    def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
-        super().complete_options(encoder, options)
-        head, smoothing = options["head"], options["training"].label_smoothing
-        if head.crf is None:
-            head.crf = self.class_weight is None and not smoothing
-        head.linear_branch = head.linear_branch and head.crf
+    @classmethod
+    def derive_options(cls, options: Mapping[str, Any]) -> Recipe:
+        has_crf = options["task"].class_weight is None and not options["training"].label_smoothing
+        return {**super().derive_options(options), "head": {"crf": has_crf}}
+
+    @override
+    @classmethod
+    def limit_options(cls, options: Mapping[str, Any]) -> Recipe:
+        return {} if options["head"].crf else {"head": {"linear_branch": False}}
+
+    @override
+    def find_facts(self, training: Examples, held_out: Examples | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"has_predicates": _have_predicates(training.columns[0])}
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -216,10 +223,7 @@ class Tagging(LabelTask):
     def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
         examples = super().fit_inputs(inputs, examples, options, previous)
         column = examples.columns[0]
-        marked = (getattr(source, "predicates", None) is not None for source in column)
-        inputs.predicates = not isinstance(column, LazyTexts) and any(marked)  # a store keeps no marks
-        if inputs.predicates:  # the linear branch would not see them
-            options["head"].linear_branch = inputs.spelling = False
+        inputs.predicates = _have_predicates(column)
         known = None if previous is None else previous.text_inputs_.feature_values
         if previous is not None and self.feature_names != list({} if known is None else known.values):
             raise ConfigError(
@@ -517,6 +521,11 @@ def _require_predicates(column: Sequence[Any], where: str) -> None:
                 hint="Give CoNLL columns and {predicate_column}, or sentences with predicates, 0 or 1 for each word.",
                 options=("predicate_column",),
             )
+
+
+def _have_predicates(column: Sequence[Any]) -> bool:
+    """Whether predicates are marked in a column of words; a store keeps no marks."""
+    return not isinstance(column, LazyTexts) and any(getattr(x, "predicates", None) is not None for x in column)
 
 
 def _require_features(column: Sequence[Any], where: str, feature_columns: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ from graphattn.models._estimators.inputs import (
 )
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
-from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, adapt_to_encoder
+from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, expand_recipe
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs, check_input
 from graphattn.models._options import INPUTS
@@ -40,9 +40,8 @@ from graphattn.models._text_model import TextModel, Trainable
 from graphattn.models.heads import Head
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
-from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._architecture import Architecture
-from graphattn.models.pretrained._options import DEFAULT_EPOCHS, FINE_TUNING
+from graphattn.models.pretrained._options import FINE_TUNING
 from graphattn.models.training._decisions import ScoredTexts
 from graphattn.models.training._hints import hint_at_empty_inputs
 from graphattn.options import ParsingOptions
@@ -101,12 +100,13 @@ class Task:
     dev_search : the search that generates outputs for dev metrics, if ``predict`` uses another
     score_metric : the metric of ``score``; the main one when None
     presets : name -> group of options -> defaults that differ
+    default_encoder : the encoder if none was set, without a pretrained model
+    fine_tuning : group of options -> defaults that differ with a pretrained model, and then replace those of the preset
     estimator_type : scikit-learn's name of such estimators
     changeable : attributes of the estimator that may change after training, and which the task then reads again
     linear_branch : the class of the linear branch that is added after training, if the options ask for one; or None
     truncates : whether long texts may be truncated
     has_characters : whether words have character features by default
-    joins_pairs : whether the model reads the two texts of a pair as one sequence
     calibrates : whether :meth:`fit_decisions` needs the scores of a dev set
     can_be_frozen : whether the head can be fitted alone, on the vectors of a pretrained model
     has_contrastive : whether texts have classes, so that the vectors of a class can be moved together
@@ -125,13 +125,14 @@ class Task:
     dev_search: ClassVar[str | None] = None
     score_metric: ClassVar[str | None] = None
     presets: ClassVar[Mapping[str, Recipe]] = {"default": {}, "paper": PAPER}
+    default_encoder: ClassVar[str] = "ms-trans"
+    fine_tuning: ClassVar[Recipe] = FINE_TUNING
     estimator_type: ClassVar[str | None] = None
     changeable: ClassVar[tuple[str, ...]] = ()
     linear_branch: ClassVar[type[LinearBranch] | None] = NgramBranch
     truncates: ClassVar[bool] = True
     has_characters: ClassVar[bool] = False
     class_weight: Any = None
-    joins_pairs = False
     calibrates: ClassVar[bool] = False
     can_be_frozen: ClassVar[bool] = False
     has_contrastive: ClassVar[bool] = False
@@ -157,29 +158,30 @@ class Task:
     # -- options -------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def default_encoder(cls, *, pretrained: bool) -> str:
-        """The encoder if none was chosen."""
-        return "pretrained" if pretrained else "ms-trans"
+    def default_options(cls, encoder: type[EncoderOptions]) -> Recipe:
+        """Group -> option -> default, where it differs from that of the class of options."""
+        return {}
 
     @classmethod
-    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
-        """Defaults of an encoder's options."""
-        return cls.apply_preset(options(), preset)
+    def preset_options(cls, preset: str, encoder: type[EncoderOptions]) -> Recipe:
+        """Group -> option -> default of a preset."""
+        return expand_recipe(cls.presets.get(preset, {}), encoder.name)
 
     @classmethod
-    def apply_preset(cls, encoder: EncoderOptions, preset: str) -> EncoderOptions:
-        """The encoder's options with those of a preset."""
-        return encoder.set_params(**adapt_to_encoder(cls.presets.get(preset, {}), encoder.name).get("encoder", {}))
+    def derive_options(cls, options: Mapping[str, Any]) -> Recipe:
+        """Group -> option -> value of options that are None because they depend on others."""
+        return {"inputs": {"characters": cls.has_characters}}
 
     @classmethod
-    def option_defaults(cls, preset: str, *, pretrained: bool) -> Mapping[str, Mapping[str, Any]]:
-        """Group -> option -> default, where it differs from that of the class."""
-        return FINE_TUNING if pretrained else cls.presets.get(preset, {})
+    def limit_options(cls, options: Mapping[str, Any]) -> Recipe:
+        """Group -> option -> value of options that others turn off."""
+        return {}
 
     @classmethod
-    def default_epochs(cls, *, pretrained: bool) -> Mapping[str, int]:
-        """Arguments of :meth:`~graphattn.models.TrainingOptions.resolve_epochs`."""
-        return DEFAULT_EPOCHS if pretrained else {}
+    def joins_pairs(cls, options: Mapping[str, Any]) -> bool:
+        """Whether the model reads the two texts of a pair as one sequence."""
+        pretrained = options["pretrained"]
+        return cls.texts_per_input == 2 and bool(pretrained.pretrained and pretrained.join_pairs)
 
     @classmethod
     def check_options(cls, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
@@ -204,31 +206,9 @@ class Task:
             if not is_needed:
                 raise ConfigError(f"{{frozen}} does not fit {{{name}}}: {fix}", options=("frozen", name))
 
-    def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
-        """Set the options whose default depends on others, and check the rules between groups."""
-        inputs, head, pretrained = options["inputs"], options["head"], options["pretrained"]
-        joins = self.texts_per_input == 2 and pretrained.join_pairs
-        head.linear_branch = head.linear_branch and self.linear_branch is not None
-        if pretrained.pretrained and joins and head.linear_branch:
-            raise ConfigError("{linear_branch} needs {join_pairs=False}", options=("linear_branch", "join_pairs"))
-        self.joins_pairs = bool(pretrained.pretrained) and joins
-        if head.pooling is None and pretrained.frozen:
-            from graphattn.models.pretrained._sentence_encoder import find_pooling
-
-            head.pooling = find_pooling(pretrained.pretrained)
-        if head.pooling is None:
-            head.pooling = encoder.pooling
-            if head.pooling == "cls+max" and not inputs.cls:
-                head.pooling = "max"
-        if head.pooling in CLS_POOLINGS and not inputs.cls:
-            raise ConfigError(
-                f"{{pooling}} {head.pooling} needs [CLS]; set {{cls=True}}, or choose another {{pooling}}",
-                options=("pooling", "cls"),
-            )
-        if inputs.characters is None:
-            inputs.characters = self.has_characters
-        if head.head_hidden is None and encoder.linear_head:
-            head.head_hidden = 0
+    def find_facts(self, training: Examples, held_out: Examples | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What :class:`~graphattn.models.defaults.Facts` has about the training set and the dev set of this task."""
+        return {}
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -432,10 +412,6 @@ class Task:
 
         ``weights`` are those of the examples, unless ``weighted_metrics`` is False.
         """
-
-    def choose_dev_metric(self, labels: Sequence[Any], metric: str | None) -> str | None:
-        """The metric that chooses the best epoch on a dev set with these labels; None for the main one."""
-        return metric
 
     def predict_dev_set(self, model: Any, corpus: Corpus) -> list[Any]:
         """Predict the dev set during training; :meth:`measure` takes the results."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count as count_from
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,14 @@ from graphattn.models._corpus import Batch, Corpus, ParallelCorpus, digest_of
 from graphattn.models._decoders import make_decoder
 from graphattn.models._decoders.generation import generate
 from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, shift_right
-from graphattn.models._decoders.options import PRESETS, Preset, SearchOptions, SubwordOptions, TranslationTraining
-from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
+from graphattn.models._decoders.options import PRESETS, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models._estimators.parsing import make_roots, warn_about_missing_parses
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
+from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
@@ -73,6 +74,8 @@ class Translation(Task):
     weighted_metrics = False
     truncates = False
     dev_search = "greedy search"
+    default_encoder = "transformer"
+    fine_tuning: ClassVar[Recipe] = {}
     changeable = ("inputs", "search", "training")
     main_metric = "bleu"
     target_inputs: SubwordInputs
@@ -85,23 +88,15 @@ class Translation(Task):
 
     @override
     @classmethod
-    def default_encoder(cls, *, pretrained: bool) -> str:
-        return NoEncoderOptions.name if pretrained else "transformer"
+    def preset_options(cls, preset: str, encoder: type[EncoderOptions]) -> Recipe:
+        require_choice("preset", preset, tuple(PRESETS))
+        sizes = PRESETS[preset]
+        encoder_sizes = vars(encoder.for_translation(sizes.encoder))
+        return {"encoder": encoder_sizes, "decoder": sizes.decoder, "training": sizes.training}
 
     @override
     @classmethod
-    def encoder_defaults(cls, options: type[EncoderOptions], preset: str) -> EncoderOptions:
-        return options.for_translation(_find_preset(preset).encoder)
-
-    @override
-    @classmethod
-    def option_defaults(cls, preset: str, *, pretrained: bool) -> Mapping[str, Mapping[str, Any]]:
-        sizes = _find_preset(preset)
-        return {"decoder": sizes.decoder, "training": sizes.training}
-
-    @override
-    @classmethod
-    def default_epochs(cls, *, pretrained: bool) -> Mapping[str, int]:
+    def derive_options(cls, options: Mapping[str, Any]) -> Recipe:
         return {}
 
     @override
@@ -119,10 +114,6 @@ class Translation(Task):
                 options=("encoder", "pretrained"),
             )
         require_multiple("hidden", encoder.hidden, options["decoder"].decoder_heads, "decoder_heads")
-
-    @override
-    def complete_options(self, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
-        """All options have defaults of their own."""
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -284,8 +275,10 @@ class Translation(Task):
         return text_metrics(labels, decisions, tokenizer=self.training.bleu_tokenizer)
 
     @override
-    def choose_dev_metric(self, labels: Sequence[Any], metric: str | None) -> str | None:
-        tokenizer = self.training.bleu_tokenizer
+    def find_facts(self, training: Examples, held_out: Examples | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        if held_out is None:
+            return {}
+        labels, metric, tokenizer = held_out.labels, options["training"].metric, self.training.bleu_tokenizer
         if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
             warn_caller(hint_at_tokenizer(chosen))
         if metric is None:
@@ -294,9 +287,9 @@ class Translation(Task):
             perfect = [label if isinstance(label, str) else label[0] for label in labels]
             useful = self.measure(labels, perfect).get(metric) != 0
         if useful:
-            return metric
+            return {}
         warn_caller(hint_at_short_references(metric or self.main_metric))
-        return "chrf"
+        return {"metric": "chrf"}
 
     @override
     def predict_dev_set(self, model: TranslationModel, corpus: Corpus) -> list[str]:
@@ -428,11 +421,6 @@ class Translation(Task):
         if inputs is not self.target_inputs:
             assert files.source_tokenizer is not None
             inputs.restore(files.config, files.source_tokenizer, files.weights)
-
-
-def _find_preset(preset: str) -> Preset:
-    require_choice("preset", preset, tuple(PRESETS))
-    return PRESETS[preset]
 
 
 def compute_perplexity(model: TranslationModel, corpus: Corpus) -> float:

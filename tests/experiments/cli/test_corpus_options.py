@@ -57,7 +57,7 @@ def test_every_task_can_use_its_relevant_options(task):
         (CorpusOptions(quoted=False, tag_column=1, tags="xpos"), {"quoted": False, "tag_column": 1, "tags": "xpos"}),
     ],
 )
-def test_readers_get_the_non_default_options(options, expected):
+def test_readers_get_the_changed_options(options, expected):
     assert options.reader_options() == expected
 
 

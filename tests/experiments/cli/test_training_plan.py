@@ -40,7 +40,7 @@ def test_without_flags_the_estimator_has_its_defaults(task, encoder):
     training_plan = plan(task, {"encoder": encoder})
     estimator, expected = training_plan.estimator(run_dir=None), TASKS[task](encoder)
     estimator.validate()
-    assert estimator.resolve_encoder() == expected.resolve_encoder()
+    assert estimator.resolve_options()["encoder"] == expected.resolve_options()["encoder"]
     expected.encoder = estimator.encoder
     assert estimator.get_params() == expected.get_params()
     assert training_plan.values["run_dir"] == RUN_DIR

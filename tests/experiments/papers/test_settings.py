@@ -60,18 +60,17 @@ def test_the_search_of_the_published_rows(data_set, min_length):
 
 @pytest.mark.parametrize("encoder", ["mtsa", "duo", "ms-trans"])
 def test_the_published_rows_have_cls(encoder):
-    estimator = make_estimator("mr", encoder, 0, {}, Path("data"))
-    assert estimator.inputs.cls or (estimator.inputs.cls is None and estimator.resolve_encoder().begins_with_cls)
+    assert make_estimator("mr", encoder, 0, {}, Path("data")).resolve_options()["inputs"].cls
 
 
 def test_another_preset_changes_all_sizes():
     small, base = (
-        make_estimator("multi30k", "umst", 0, {"task": {"preset": preset}}, Path("data"))
+        make_estimator("multi30k", "umst", 0, {"task": {"preset": preset}}, Path("data")).resolve_options()
         for preset in ("small", "base")
     )
-    assert (small.resolve_encoder().hidden, small.decoder.decoder_layers) == (256, 3)
-    assert (base.resolve_encoder().hidden, base.decoder.decoder_layers, base.training.accumulate) == (512, 6, 8)
-    assert small.training.epochs == base.training.epochs
+    assert (small["encoder"].hidden, small["decoder"].decoder_layers) == (256, 3)
+    assert (base["encoder"].hidden, base["decoder"].decoder_layers, base["training"].accumulate) == (512, 6, 8)
+    assert small["training"].epochs == base["training"].epochs
 
 
 def test_named_settings_are_added_to_an_encoder():

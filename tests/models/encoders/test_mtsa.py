@@ -80,7 +80,7 @@ def test_parameters_in_a_transformer():
     """Table 6: 61.38M with multi-head attention, 61.58M with tensorized attention in the encoder."""
     counts = {}
     for name in ("transformer", "mtsa"):
-        options = Translator(name, preset="base").resolve_encoder()
+        options = Translator(name, preset="base").resolve_options()["encoder"]
         assert (options.hidden, options.layers, options.heads, options.ffn, options.norm) == (512, 6, 8, 2048, "pre")
         counts[name] = count_parameters(options)
     biases = 6 * 4 * 512  # of the attention, which neither MTSA nor the paper's Transformer has
@@ -101,8 +101,8 @@ def test_tokens_without_keys_get_zeros(double_encoder, encode):
 
 
 def test_default_number_of_layers_by_task():
-    assert SequenceTagger("mtsa").resolve_encoder() == MTSAOptions(layers=2)
-    assert PairClassifier("mtsa").resolve_encoder() == MTSAOptions()
+    assert SequenceTagger("mtsa").resolve_options()["encoder"] == MTSAOptions(layers=2)
+    assert PairClassifier("mtsa").resolve_options()["encoder"] == MTSAOptions()
 
 
 def test_parameters_at_the_papers_setting():

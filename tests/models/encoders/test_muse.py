@@ -61,8 +61,8 @@ def test_weights_equal_the_dense_ones(double_encoder, check_maps):
 
 def test_parameters_besides_those_of_a_transformer():
     """Per block: W_C, the kernels' projections and alpha more, and one norm less; in the paper's widths 2.0M."""
-    muse = Translator("muse", preset="base").resolve_encoder()
-    plain = Translator("transformer", preset="base").resolve_encoder()
+    muse = Translator("muse", preset="base").resolve_options()["encoder"]
+    plain = Translator("transformer", preset="base").resolve_options()["encoder"]
     counts = [count_parameters(options) for options in (muse, plain)]
     assert counts[0] - counts[1] == 6 * (512 * 512 + 512 * 8 * (3 + 15) + 2 - 2 * 512)
 

@@ -47,7 +47,7 @@ from graphattn.models import (
 from graphattn.models._encoders import ENCODERS
 from graphattn.models._encoders.bilstm import BiLSTMOptions
 from graphattn.models._estimators.tasks.classify import Classification
-from graphattn.models._estimators.tasks.recipes import CONLL, STAR_TRANSFORMER, adapt_to_encoder
+from graphattn.models._estimators.tasks.recipes import CONLL, STAR_TRANSFORMER, expand_recipe
 from graphattn.models.inspection import summarise
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -87,7 +87,7 @@ def test_set_parameters(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_options_of_an_encoder_that_is_a_name(estimator):
     made = estimator("mtsa").set_params(encoder__hidden=50)
-    assert made.resolve_encoder() == replace(estimator("mtsa").resolve_encoder(), hidden=50)
+    assert made.resolve_options()["encoder"] == replace(estimator("mtsa").resolve_options()["encoder"], hidden=50)
     assert estimator().set_params(encoder="bilstm", encoder__hidden=50).encoder.name == "bilstm"
     with pytest.raises(ValueError, match="alpha"):
         made.set_params(encoder__alpha=0.5)
@@ -124,8 +124,8 @@ def test_estimator_tags_of_scikit_learn():
 
 
 def test_defaults_of_taggers():
-    assert SequenceTagger().resolve_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
-    assert TextClassifier().resolve_encoder() == MSTransOptions()
+    assert SequenceTagger().resolve_options()["encoder"] == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+    assert TextClassifier().resolve_options()["encoder"] == MSTransOptions()
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair", "tagger", "crf"])
@@ -538,7 +538,7 @@ def test_methods_before_fit_raise_an_error(estimator, tmp_path):
     for call, arguments in (
         (made.predict, (["a"],)),
         (getattr(made, "predict_proba", made.predict), (["a"],)),
-        (made.non_default_options, ()),
+        (made.changed_options, ()),
         (made.score, (["a"], ["x"])),
         (made.evaluate, (["a"], ["x"])),
         (made.attention, ("a",)),
@@ -638,10 +638,10 @@ def test_presets_of_one_task(estimator, preset):
     for encoder in ("ms-trans", "bilstm"):
         model = estimator(encoder, preset=preset)
         model.validate()
-        groups = {"encoder": model.resolve_encoder(), **model.resolve_options()}
-        for group, values in adapt_to_encoder(recipe, encoder).items():
+        groups = {"encoder": model.resolve_options()["encoder"], **model.resolve_options()}
+        for group, values in expand_recipe(recipe, encoder).items():
             assert {name: getattr(groups[group], name) for name in values} == values
-    assert estimator(BiLSTMOptions(dropout=0.1), preset=preset).resolve_encoder().dropout == 0.1
+    assert estimator(BiLSTMOptions(dropout=0.1), preset=preset).resolve_options()["encoder"].dropout == 0.1
     with pytest.raises(ConfigError, match=f"preset is '{preset}'; choose one of: default, paper"):
         PairClassifier(preset=preset).validate()
 
@@ -713,15 +713,15 @@ def test_best_epoch_has_the_kept_weights(figures, expected):
     assert Estimator.best_epoch(made)["epoch"] == expected
 
 
-def test_non_default_options(tiny, corpus, tmp_path):
+def test_changed_options(tiny, corpus, tmp_path):
     estimator = TextClassifier("bilstm", training=tiny("classifier").training)
     estimator.set_params(encoder__hidden=8, inputs__embedding=6, training__epochs=1, class_weight="balanced")
     estimator.fit(*corpus("classifier", 12))
-    options = estimator.non_default_options()
+    options = estimator.changed_options()
     assert (options["hidden"], options["embedding"]) == (8, 6)
     assert options["class_weight"] == "balanced"
     assert "pooling" not in options  # the encoder's option
-    assert load(estimator.save(tmp_path / "model")).non_default_options() == options
+    assert load(estimator.save(tmp_path / "model")).changed_options() == options
 
 
 @pytest.mark.parametrize("kind", ["balanced", None, np.int64, np.bool_, np.str_, np.float64])

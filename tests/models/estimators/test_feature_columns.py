@@ -125,7 +125,7 @@ def test_a_saved_model(tagger, tmp_path):
     loaded = load(tagger.save(tmp_path / "model"))
     assert loaded.predict(HELD_OUT) == tagger.predict(HELD_OUT)
     assert loaded.feature_columns == ("pos",)
-    assert loaded.non_default_options()["feature_columns"] == ("pos",)
+    assert loaded.changed_options()["feature_columns"] == ("pos",)
     assert "- `feature_columns`: `pos`" in (tmp_path / "model" / "README.md").read_text()
 
 

@@ -182,7 +182,7 @@ def test_a_saved_model_parses_with_its_settings(tiny, tmp_path, monkeypatch):
     assert loaded.predict(["a b", "c d e"]).tolist() == model.predict(["a b", "c d e"]).tolist()
     assert {*made} == {("de", "models", "small", "cpu")}
     assert (tmp_path / "parses.sqlite").exists()
-    assert loaded.set_params(parsing__parser="none").non_default_options()["parser_language"] == "de"
+    assert loaded.set_params(parsing__parser="none").changed_options()["parser_language"] == "de"
     with pytest.raises(DataError, match="has no heads"):
         loaded.predict(["a b"])
 

@@ -28,9 +28,9 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
-from graphattn.models._estimators.tasks.classify import Classification
 from graphattn.models._estimators.word_inputs import WordInputs
 from graphattn.models._lexicon import COLUMN_WIDTH
+from graphattn.models.defaults import Facts
 from graphattn.models.inspection._summary import CHUNK, summarise
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions
 from graphattn.models.pretrained._encoder import PretrainedEncoder
@@ -206,8 +206,8 @@ def test_learning_rates_decay_towards_the_input(folder):
 
 @pytest.mark.parametrize(("count", "epochs"), [(500, 10), (6000, 5), (20_000, 3)])
 def test_epochs_by_default(folder, count, epochs):
-    training = TextClassifier(pretrained=str(folder)).resolve_options()["training"]
-    assert training.resolve_epochs(count, **Classification.default_epochs(pretrained=True)) == epochs
+    resolved = TextClassifier(pretrained=str(folder)).resolve_options(Facts(examples=count))
+    assert (resolved["training"].epochs, resolved.why("epochs")) == (epochs, "training set")
 
 
 def test_defaults_of_fine_tuning():
@@ -241,10 +241,9 @@ THREE = {"training__epochs": 3, "training__learning_rate": 5e-4}  # the second i
 @pytest.mark.parametrize("order", ORDERS)
 def test_options_that_were_not_set_have_the_defaults_of_fine_tuning(kind, order):
     options = ORDERS[order](kind).resolve_options()
-    expected = {**FINE_TUNING["training"], "epochs": 3, "learning_rate": 5e-4}
-    assert options["training"] == TrainingOptions(**expected)
-    assert options["head"] == HeadOptions(**FINE_TUNING["head"])
-    assert options["inputs"] == InputOptions(**FINE_TUNING["inputs"])
+    assert options["training"] == TrainingOptions(**FINE_TUNING["training"] | {"epochs": 3, "learning_rate": 5e-4})
+    for group in ("head", "inputs"):
+        assert FINE_TUNING[group].items() <= options[group].to_dict().items()
 
 
 def test_flags_override_a_file_and_both_override_the_defaults_of_fine_tuning(tmp_path):
@@ -405,7 +404,7 @@ def test_heads_that_do_not_fit(folder):
 
 def test_options_that_differ_from_those_of_fine_tuning(folder):
     estimator, _ = fit(TextClassifier, folder, tuning_rate=1e-3)
-    changed = estimator.non_default_options()
+    changed = estimator.changed_options()
     assert (changed["pretrained"], changed["tuning_rate"]) == (str(folder), 1e-3)
     assert not {"linear_branch", "head_hidden"} & changed.keys()
 

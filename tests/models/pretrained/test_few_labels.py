@@ -352,7 +352,7 @@ def test_trackers_get_the_metrics_of_a_frozen_model(folder, tmp_path):
 
 def test_a_frozen_model_can_be_fine_tuned(folder):
     classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
-    changed = classifier.non_default_options()
+    changed = classifier.changed_options()
     assert changed["frozen"] is True
     assert changed.keys().isdisjoint({"join_pairs", "epochs"})  # it has no pairs, and was not trained in epochs
     fitted = classifier.model_.head.output.weight.clone()

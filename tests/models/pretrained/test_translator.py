@@ -56,7 +56,7 @@ def test_a_saved_model_writes_the_same(folder, tmp_path, case):
     assert loaded.outputs(sources, count=2) == translator.outputs(sources, count=2)
     assert loaded.perplexity(SOURCES, TARGETS) == translator.perplexity(SOURCES, TARGETS)
     assert loaded.predict([""]) == [""]
-    assert {"pretrained": str(folder)}.items() <= loaded.non_default_options().items()
+    assert {"pretrained": str(folder)}.items() <= loaded.changed_options().items()
 
 
 def test_the_memory_is_that_of_the_directory(folder):
@@ -123,9 +123,9 @@ def test_sources_with_heads(folder):
 
 
 def test_encoders_that_do_not_fit(folder):
-    assert Translator(pretrained=str(folder)).resolve_encoder().name == "pretrained"
-    assert Translator(pretrained=str(folder)).resolve_encoder().hidden == 256
-    assert Translator().resolve_encoder().name == "transformer"
+    assert Translator(pretrained=str(folder)).resolve_options()["encoder"].name == "pretrained"
+    assert Translator(pretrained=str(folder)).resolve_options()["encoder"].hidden == 256
+    assert Translator().resolve_options()["encoder"].name == "transformer"
     with pytest.raises(ConfigError, match="has two embeddings of its own"):
         Translator("duo-transformer", pretrained=str(folder)).validate()
     with pytest.raises(ConfigError, match="encoder=pretrained needs pretrained"):
