@@ -84,17 +84,17 @@ def test_options_of_the_files_encoder_are_dropped_with_it(config):
 
 
 def test_a_preset_changes_defaults_and_flags_override_it(config):
-    small = plan("translate", {}).estimator()
-    assert (small.encoder.name, small.encoder.hidden) == ("transformer", 256)
-    assert small.resolve_options()["training"].accumulate == 1
+    small = plan("translate", {}).estimator().resolve_options()
+    assert (small["encoder"].name, small["encoder"].hidden, small["training"].accumulate) == ("transformer", 256, 1)
     deep = plan("translate", {"preset": "deep", "encoder": "ms-trans", "hidden": 64}).estimator()
-    assert (deep.encoder.layers, deep.encoder.hidden, deep.encoder.heads) == (12, 64, 8)
     options = deep.resolve_options()
+    encoder = options["encoder"]
+    assert (encoder.layers, encoder.hidden, encoder.heads) == (12, 64, 8)
     assert (options["decoder"].decoder_layers, options["training"].accumulate) == (6, 8)
     assert options["training"].learning_rate == 2e-3
     of_file = plan("translate", {"beam": 7}, config("preset: base\nlayers: 2\ndev: [val.en, val.de]\n"))
-    estimator = of_file.estimator()
-    assert (estimator.encoder.hidden, estimator.encoder.layers, estimator.search.beam) == (512, 2, 7)
+    options = of_file.estimator().resolve_options()
+    assert (options["encoder"].hidden, options["encoder"].layers, options["search"].beam) == (512, 2, 7)
     assert of_file.values["dev"] == ("val.en", "val.de")
 
 
