@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from unicodedata import category
 
+from graphattn.builders._values import describe_value, is_list, is_missing, read_integers, read_strings
 from graphattn.exceptions import DataError
 
 Label = str | tuple[str, ...]
@@ -107,10 +108,10 @@ class Sentence:
     def __post_init__(self) -> None:
         if isinstance(self.tokens, str):  # a sequence of strings for a type checker
             raise DataError(f"a string, {self.tokens[:30]!r}", field="tokens", hint="Give a list of tokens.")
-        for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids", "predicates"):
+        for name, read in _READERS.items():
             values = getattr(self, name)
-            if values is not None and not isinstance(values, tuple):
-                object.__setattr__(self, name, tuple(values))
+            if values is not None or name == "tokens":
+                object.__setattr__(self, name, read(values, name.removesuffix("s").replace("_", " "), name))
         if self.word_ids is not None:
             _check_ids("word_ids", self.word_ids, len(self.tokens), "token")
         if self.sentence_ids is not None:
@@ -173,6 +174,13 @@ class Sentence:
         if self.features is not None:
             of_words["features"] = {name: values[:count] for name, values in self.features.items()}
         return replace(self, tokens=tokens.tokens, word_ids=tokens.word_ids, heads=heads, links=links, **of_words)
+
+
+_READERS = {
+    **dict.fromkeys(("tokens", "deprels", "tags"), read_strings),
+    **dict.fromkeys(("word_ids", "heads", "sentence_ids", "predicates"), read_integers),
+}
+"""Field -> the function that checks its items."""
 
 
 def assign_sentence_ids(*paragraphs: Sequence[str]) -> tuple[int, ...]:
@@ -246,24 +254,43 @@ def _check_ids(field: str, ids: Sequence[int], count: int, unit: str) -> None:
 
 def _check_features(features: Mapping[str, Sequence[str]], num_words: int) -> dict[str, tuple[str, ...]]:
     """The values of each feature as strings, one for each word."""
+    if not isinstance(features, Mapping):
+        hint = "Give a dictionary: name -> one value for each word."
+        raise DataError(f"{describe_value(features)} where a dictionary was expected", field="features", hint=hint)
+    checked = {}
     for name, values in features.items():
-        if isinstance(values, str) or len(values) != num_words:
-            count = "a string" if isinstance(values, str) else f"{len(values)} values"
-            raise DataError(f"{count} for {num_words} words", field=name, hint="Give a list with one for each word.")
-    return {name: tuple(map(str, values)) for name, values in features.items()}
+        hint = "Give a list with one for each word."
+        if not is_list(values):
+            what = "a string" if isinstance(values, str) else describe_value(values)
+            raise DataError(f"{what} for {num_words} words", field=name, hint=hint)
+        values = list(values)
+        if len(values) != num_words:
+            raise DataError(f"{len(values)} values for {num_words} words", field=name, hint=hint)
+        for number, value in enumerate(values):
+            if is_missing(value) or is_list(value):
+                hint = "Give a string or a number for each word."
+                raise DataError(f"value {number} is {describe_value(value)}", field=name, hint=hint)
+        checked[name] = tuple(map(str, values))
+    return checked
 
 
 def _sort_links(links: Sequence[Sequence[int]], num_words: int) -> tuple[tuple[int, int], ...]:
     """Unique links, by target, then by source."""
-    pairs = set()
-    for source, target in links:
+    pairs, hint = set(), "Give [source, target] pairs of 0-based words."
+    if not is_list(links):
+        raise DataError(f"{describe_value(links)} where a list was expected", field="links", hint=hint)
+    for number, link in enumerate(links):
+        ends = read_integers(link, f"link {number}: word", "links") if is_list(link) else ()
+        if len(ends) != 2:
+            raise DataError(f"link {number} is {describe_value(link)}, not a pair of words", field="links", hint=hint)
+        source, target = ends
         if not (0 <= source < num_words and 0 <= target < num_words):
             raise DataError(
                 f"the link {[source, target]} does not join two words; the text has {num_words} words",
                 field="links",
-                hint="Give [source, target] pairs of 0-based words.",
+                hint=hint,
             )
-        pairs.add((int(source), int(target)))
+        pairs.add((source, target))
     return tuple(sorted(pairs, key=lambda link: link[::-1]))
 
 

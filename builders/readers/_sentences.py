@@ -91,8 +91,10 @@ def parse_fields(record: dict[str, Any], tags: str | None, features: Mapping[str
     names = {name: name for name in _LISTS} | {"tags": _find_tags(others, tags)}
     if "tokens" not in record:
         names["tokens"] = "words"
-        if "words" not in record:
-            raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
+    if record.get(names["tokens"]) is None:
+        raise DataError(
+            "there are no tokens", field=names["tokens"] if names["tokens"] in record else "tokens", hint=_EXAMPLE + "."
+        )
     fields: dict[str, Any] = {
         name: _parse_list(record[names[name]], item_type, names[name])
         for name, item_type in _LISTS.items()
@@ -137,7 +139,9 @@ def _parse_list(values: object, item_type: type, name: str) -> tuple[Any, ...]:
 
 def _parse_feature(record: dict[str, Any], name: str, field: str) -> list[str]:
     values = record.get(field)
-    if not isinstance(values, list) or not all(isinstance(value, (str, int, float)) for value in values):
+    if not isinstance(values, list) or not all(
+        isinstance(value, (str, int, float)) and value == value for value in values
+    ):
         problem = "this is not a list of strings or numbers" if field in record else "there is no such field"
         hint = f"Give one value for each word; {{feature_columns={verbatim(name)}=FIELD}} reads another field of files."
         raise DataError(problem, field=field, hint=hint, options=("feature_columns",))

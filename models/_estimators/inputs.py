@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._values import describe_value, is_list, is_missing, read_strings
 from graphattn.builders._word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._estimators.indicators import detach
@@ -83,6 +84,11 @@ def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Ite
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
     if isinstance(X, Mapping):
         raise DataError(f"a {type(X).__name__} is given where a list is expected", hint="Give one of its values.")
+    if isinstance(X, (set, frozenset)):
+        hint = "Give a list: a set has no order, in which results could come back."
+        raise DataError(f"a {type(X).__name__} is given where a list is expected", hint=hint)
+    if not isinstance(X, Iterable) and not hasattr(X, "__getitem__"):
+        raise DataError(f"{describe_value(X)} is given where many inputs are expected", hint="Give a list.")
     names = find_columns(X)
     if names is not None and (has_text(names) or len(names) != columns or not hasattr(X, "columns")):
         return iter_table(X, names, features)
@@ -139,12 +145,16 @@ def single_column(X: Iterable[Any], features: Sequence[str] = ()) -> Columns:
 
 def _source(item: Any, index: int) -> Source:
     if isinstance(item, Example):
-        return item.text
+        item = item.text
     if isinstance(item, (str, Sentence)):
         return item
-    if isinstance(item, (list, tuple, np.ndarray)):
-        return list(item)
-    if item is None or type(item).__name__ == "NAType" or (isinstance(item, float) and item != item):
+    if isinstance(item, (list, tuple, np.ndarray)) and is_list(item):
+        try:
+            return list(read_strings(item, "word"))
+        except DataError as error:
+            error.message = f"input {index}: {error.message}"
+            raise
+    if is_missing(item):
         hint = "Leave it out, or give an empty text."
         raise DataError(f"input {index} is {item}, a missing value", hint=hint)
     raise DataError(
@@ -159,7 +169,7 @@ def pair_columns(X: Iterable[Any]) -> Columns:
     first, second = [], []
     for index, item in enumerate(as_list(X, 2)):
         pair = (item.text, item.second) if isinstance(item, Example) else item
-        if not isinstance(pair, (list, tuple, np.ndarray)) or len(pair) != 2 or pair[1] is None:
+        if not isinstance(pair, (list, tuple, np.ndarray)) or not is_list(pair) or len(pair) != 2 or pair[1] is None:
             raise DataError(f"input {index} is no pair of texts", hint="Give (first, second).")
         first.append(_source(pair[0], index))
         second.append(_source(pair[1], index))
@@ -179,12 +189,15 @@ def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
             raise DataError(
                 f"labels are a {type(y).__name__}", hint="Give one column of it, or for several labels to_numpy()."
             )
+        if isinstance(y, (str, bytes, Mapping, set, frozenset)) or not is_list(to_python(y)):
+            hint = "Give a list with one for each input."
+            raise DataError(f"labels are {describe_value(y)}, which is no list", hint=hint)
         labels = list(to_python(y))
         if len(labels) != len(items):
             raise DataError(f"{len(items)} inputs but {len(labels)} labels", hint="Give one for each.")
         return labels
     stored = items.column(field) if isinstance(items, LazyTexts) else [getattr(item, field, None) for item in items]
-    missing = next((index for index, label in enumerate(stored) if label is None), None)
+    missing = next((index for index, label in enumerate(stored) if is_missing(label)), None)
     if missing is not None:
         raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs with {field.rstrip('s')}s.")
     return stored
@@ -198,7 +211,7 @@ def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | N
     """Weights of examples as an array; None if there are none, the same weight for all if it is a number."""
     if sample_weight is None:
         return None
-    weights = np.asarray(detach(sample_weight), np.float64)
+    weights = _read_weights(detach(sample_weight))
     weights = np.full(count, weights) if weights.ndim == 0 else weights
     if weights.shape != (count,):
         raise DataError(f"{count} inputs but sample_weight has the shape {weights.shape}", hint="Give one for each.")
@@ -209,6 +222,20 @@ def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | N
     if not weights.any():
         raise DataError("all values of sample_weight are 0", hint="Give some examples a positive weight.")
     return weights
+
+
+def _read_weights(values: Any) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        for index, value in enumerate(values) if is_list(values) else [(None, values)]:
+            with suppress(TypeError, ValueError):
+                float(value)
+                continue
+            name = "sample_weight" if index is None else f"sample_weight {index}"
+            hint = f"Give numbers from 0 to {_MAX_WEIGHT:g}."
+            raise DataError(f"{name} is {describe_value(value)}, not a number", hint=hint) from None
+        raise
 
 
 def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:

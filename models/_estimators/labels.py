@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders._spelling import compose
+from graphattn.builders._values import is_missing
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import DataError, UnknownLabelError, verbatim
 
@@ -117,7 +118,7 @@ def _compose_label(label: Any) -> Any:
 
 def _validate_label(label: Any, what: str) -> None:
     """Reject missing labels, and those that JSON cannot store."""
-    if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
+    if is_missing(label):
         raise DataError(f"a {what} is {label}", hint=f"Drop examples without a {what}.")
     if not isinstance(label, (str, bool, int, float)):
         hint = "Use strings or numbers."

@@ -123,7 +123,11 @@ def hint_at_dotless_i(words: Collection[str]) -> Hint | None:
 
 def hint_at_invisible_ends(classes: Sequence[Hashable]) -> Hint | None:
     """A hint for names of classes that begin or end with a character that nobody sees."""
-    hidden = [name for name in classes if isinstance(name, str) and (_is_invisible(name[0]) or _is_invisible(name[-1]))]
+    hidden = [
+        name
+        for name in classes
+        if isinstance(name, str) and name and (_is_invisible(name[0]) or _is_invisible(name[-1]))
+    ]
     if not hidden:
         return None
     shown = ", ".join(map(ascii, hidden[:3])) + (", ..." if len(hidden) > 3 else "")

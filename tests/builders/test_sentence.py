@@ -3,6 +3,7 @@
 from itertools import chain
 from random import Random
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,3 +166,21 @@ def test_a_paragraph_ends_a_sentence():
 def test_sub_words_with_blanks_have_the_same_boundaries(text):
     words = text.split()
     assert assign_sentence_ids([BLANK + word for word in words]) == assign_sentence_ids(words)
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), pd.NA, 3, [["a"]], b"ab", {"a": 1}], ids=repr)
+@pytest.mark.parametrize(
+    "field", ["tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids", "predicates", "links", "features"]
+)
+def test_values_where_a_list_of_strings_or_numbers_is_expected(field, value):
+    good = {"tokens": "b", "deprels": "b", "tags": "b", "links": [0, 1]}.get(field, 0)
+    for wrong in ([] if value is None and field != "tokens" else [value]) + [[good, value]]:
+        with pytest.raises(DataError) as caught:
+            Sentence(**{"tokens": ["a", "b"], field: wrong})
+        assert caught.value.field in (field, "a")
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), pd.NA, ["a"]], ids=repr)
+def test_a_feature_without_a_value(value):
+    with pytest.raises(DataError, match="field 'f': value 1 is"):
+        Sentence(["a", "b"], features={"f": ["x", value]})

@@ -19,6 +19,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn._validation import require_range
+from graphattn.builders import Example, Sentence
+from graphattn.builders._values import describe_value, is_missing
 from graphattn.exceptions import ConfigError, DataError, verbatim, warn_caller
 from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._corpus import Corpus
@@ -110,6 +112,12 @@ class Classification(LabelTask):
         return [known.get(label, label) for label in labels]
 
     @override
+    def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
+        if isinstance(item.label, tuple) and not self.multilabel:
+            hint = self._one_label_hint
+            raise DataError("a list of labels, not one", path=path, line=line, hint=hint, options=("multilabel",))
+
+    @override
     def check_read(self, labels: Sequence[Any], path: Path) -> None:
         super().check_read(labels, path)
         several = next((number for number, label in enumerate(labels, 1) if isinstance(label, tuple)), None)
@@ -144,7 +152,7 @@ class Classification(LabelTask):
     def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         if not self.multilabel:
             labels = resolve_labels(X, single_target(y), "label")
-            return self.unify_spelling([_check_single(label) for label in labels])
+            return self.unify_spelling([_check_single(label, index) for index, label in enumerate(labels)])
         matrix = as_matrix(y)
         labels = resolve_labels(X, y if matrix is None else matrix, "label")
         if matrix is not None:
@@ -153,7 +161,7 @@ class Classification(LabelTask):
             return indicators
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
             labels = [(label,) if isinstance(label, str) else label for label in labels]
-        return self.unify_spelling([_unique_labels(label) for label in labels])
+        return self.unify_spelling([_unique_labels(label, index) for index, label in enumerate(labels)])
 
     @override
     def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
@@ -170,7 +178,8 @@ class Classification(LabelTask):
         if not isinstance(labels, IndicatorRows):
             return super().normalize_labels(labels, where)
         if labels.collections is not None and not self.indicators:
-            return super().normalize_labels([_unique_labels(label) for label in labels.collections], where)
+            rows = [_unique_labels(label, index) for index, label in enumerate(labels.collections)]
+            return super().normalize_labels(rows, where)
         classes = self.labels.classes
         columns_are_named, classes_are_named = _have_names(labels.columns), _have_names(classes)
         if columns_are_named and classes_are_named:
@@ -493,7 +502,11 @@ def _have_names(columns: Sequence[Any]) -> bool:
     return any(isinstance(name, str) for name in columns)
 
 
-def _check_single(label: Any) -> Any:
+def _check_single(label: Any, index: int) -> Any:
+    """A class; a missing or an empty one is an error with the number of its text."""
+    if is_missing(label):
+        hint = "Leave this input out, or name its class."
+        raise DataError(f"label {index} is {describe_value(label)}", hint=hint)
     if isinstance(label, (tuple, list, Set, Mapping)) or len(getattr(label, "shape", ())) > 0:
         raise DataError(
             f"label {shorten(label)} is a collection",
@@ -501,15 +514,19 @@ def _check_single(label: Any) -> Any:
             "labels use TextClassifier(multilabel=True).",
         )
     label = label.item() if hasattr(label, "item") else label  # of NumPy or PyTorch
+    if isinstance(label, str) and not label.strip():
+        raise DataError(f"label {index} is empty", hint="Leave this input out, or name its class.")
     if isinstance(label, float) and math.isfinite(label) and not label.is_integer():
         hint = "Labels are classes, not quantities: round them, sort them into ranges, or use str(label)."
         raise DataError(f"the label {label!r} is a fraction, and this is classification", hint=hint)
     return label
 
 
-def _unique_labels(label: Any) -> tuple[Any, ...]:
+def _unique_labels(label: Any, index: int) -> tuple[Any, ...]:
+    """The classes of a text, without empty names."""
     if not is_collection(label):
         raise DataError(
-            f"label {shorten(label)} is not a collection", hint="Give a tuple of class names for each text."
+            f"label {index}, {shorten(label)}, is not a collection", hint="Give a tuple of class names for each text."
         )
-    return tuple(dict.fromkeys(map(_check_single, label)))
+    names = (name for name in label if not isinstance(name, str) or name.strip())
+    return tuple(dict.fromkeys(_check_single(name, index) for name in names))

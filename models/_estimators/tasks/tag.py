@@ -17,8 +17,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn._ragged import Ints
-from graphattn.builders import Sentence
+from graphattn.builders import Example, Sentence
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._values import is_list
 from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError, warn_caller
@@ -103,6 +104,12 @@ class Tagging(LabelTask):
     @override
     def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
         return {**super().describe_reading(training), "feature_columns": self.feature_columns}
+
+    @override
+    def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
+        if isinstance(item, Sentence) and (error := _find_empty_tag(item.tags or ())):
+            error.path, error.line = path, line
+            raise error
 
     @override
     def check_stored(self, store: Store, path: Path) -> None:
@@ -484,7 +491,7 @@ def _describe_origin(index: int, tags: Any) -> str:
 
 def _locate_tags(index: int, tags: Any, source: Any) -> list[str]:
     """The tags of a sentence with its file and line, if known."""
-    if isinstance(tags, str) or not isinstance(tags, Iterable):
+    if not is_list(tags):
         raise DataError(
             f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
         )
@@ -499,7 +506,20 @@ def _locate_tags(index: int, tags: Any, source: Any) -> list[str]:
                 field="tags",
                 hint="Tags are strings; use str(tag) for numbers.",
             )
+    if error := _find_empty_tag(located):
+        error.message = f"{error.message} in input {index}"
+        error.path, error.line = _origin(located)
+        raise error
     return located
+
+
+def _find_empty_tag(tags: Sequence[str]) -> DataError | None:
+    """The error about a tag without a name, if there is one."""
+    empty = next((number for number, tag in enumerate(tags) if not tag.strip()), None)
+    if empty is None:
+        return None
+    hint = "Name it: O, or another tag of your own, for words without one."
+    return DataError(f"the tag of word {empty} is empty", field="tags", hint=hint)
 
 
 def _locate_sentence(source: Any, index: int, where: str) -> tuple[str, str | None, int | None]:

@@ -79,7 +79,7 @@ def write(tmp_path):
     ("name", "content", "labels", "message"),
     [
         ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n', ["x", ("x", "y")],
-         ": text 2 has a list of labels. Use --multilabel if a text may have several."),
+         ", line 2: a list of labels, not one. Use --multilabel if a text may have several."),
         ("a.txt", "__label__x __label__y a\n__label__x b\n", [("x", "y"), ("x",)],
          ", line 1: 2 labels where one is expected. Use --multilabel."),
     ],

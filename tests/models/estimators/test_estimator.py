@@ -463,7 +463,7 @@ X, Y = ["a b", "b"] * 4, ["x", "y"] * 4
         (
             "fit",
             (X, Y, (["a"], [None])),
-            "a label of the dev set is None. Drop examples without a label of the dev set.",
+            "the dev set: label 0 is None, a missing value. Leave this input out, or name its class.",
         ),
         ("fit", (X, Y, X), "the dev set: input 0 has no label. Give y, or inputs with labels."),
         (

@@ -14,6 +14,7 @@ from graphattn.models._estimators.inputs import (
     as_list,
     check_weights,
     pair_columns,
+    resolve_labels,
     single_column,
     split_held_out,
     unpack_dev_set,
@@ -132,3 +133,45 @@ def test_weights_that_cannot_be_used(weights, message):
     with pytest.raises(DataError) as caught:
         check_weights(weights, 2)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), pd.NA, 3, ["a"], b"a"], ids=repr)
+def test_a_word_that_is_no_string_is_named_by_its_place(value):
+    for words in (["a", value], ("a", value)):
+        with pytest.raises(DataError, match="input 1: word 1 is"):
+            pair_columns([("a", "b"), ("a", words)])
+    with pytest.raises(DataError, match="input 1: word 1 is"):
+        single_column([["b"], ["a", value]])
+    if not isinstance(value, list):
+        with pytest.raises(DataError, match="input 0 is"):
+            single_column([Example(value)])
+
+
+@pytest.mark.parametrize("X", [{"a", "b"}, frozenset(["a", "b"])], ids=repr)
+def test_a_set_has_no_order(X):
+    with pytest.raises(DataError, match="a set has no order"):
+        as_list(X)
+    with pytest.raises(DataError, match="which is no list"):
+        resolve_labels(["a", "b"], X, "label")
+
+
+@pytest.mark.parametrize("y", ["ab", 5, {"a": 1, "b": 2}, np.array("a")], ids=repr)
+def test_labels_that_are_no_list(y):
+    with pytest.raises(DataError, match=r"labels are .*, which is no list"):
+        resolve_labels(["a", "b"], y, "label")
+
+
+@pytest.mark.parametrize("value", ["a", "", pd.NA, pd.NaT, [1], {}, b"x"], ids=repr)
+def test_a_weight_that_is_no_number_is_named_by_its_place(value):
+    with pytest.raises(DataError, match=r"sample_weight 1 is .*not a number"):
+        check_weights([1, value], 2)
+    if not isinstance(value, list):
+        with pytest.raises(DataError, match=r"sample_weight is .*not a number"):
+            check_weights(value, 2)
+
+
+def test_an_array_without_axes_is_no_list_of_words():
+    with pytest.raises(DataError, match="input 0 is a ndarray"):
+        single_column([np.array("a")])
+    with pytest.raises(DataError, match="is given where many inputs are expected"):
+        as_list(None)

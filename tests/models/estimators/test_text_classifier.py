@@ -368,7 +368,7 @@ FRACTION = (
 @pytest.mark.parametrize(
     ("kind", "y", "message"),
     [
-        ("multilabel", ["x", ("y",)], "label 'x' is not a collection. Give a tuple of class names for each text."),
+        ("multilabel", ["x", ("y",)], "label 0, 'x', is not a collection. Give a tuple of class names for each text."),
         ("multilabel", [(), ()], "there are no labels; training needs at least two different ones"),
         ("multilabel", [(b"x",), ()], "the label b'x' is of type bytes. Use strings or numbers."),
         ("multilabel", np.array([[1, 2], [0, 1]]), OTHER_VALUES),
@@ -389,7 +389,11 @@ FRACTION = (
         ("multilabel", [0, 1] * 6, ""),
         ("multilabel", [torch.tensor(0), torch.tensor(1)] * 6, ""),
         ("multilabel", [np.array(0), np.array(1)] * 6, ""),
-        ("classifier", pd.array([1, pd.NA], dtype="Int64"), "a label is <NA>. Drop examples without a label."),
+        (
+            "classifier",
+            pd.array([1, pd.NA], dtype="Int64"),
+            "label 1 is <NA>, a missing value. Leave this input out, or name its class.",
+        ),
         ("classifier", [b"x", "y"], "the label b'x' is of type bytes. Use strings or numbers."),
         (
             "classifier",
