@@ -24,19 +24,30 @@ PARTICIPLE = re.compile(
     r"^(?!embed|feed|need|read|seed|shed|speed|exceed|proceed|succeed|thread|spread|add|pad|load)\w+ed$"
 )
 COMPARISON = re.compile(r"(?<!for )\btask_? (?:==|!=|in|not in) ")
+CARRIERS = (
+    "Batch BatchShard Chunk Columns Corpus CorpusFile EncodedInputs Example Examples Layout LazyCorpus LazyTexts "
+    "MappedLayout MarkedWords NumberedText ParallelCorpus Sentence SplitText Store StoredTexts TableRow TextBatch "
+    "Texts TokenTypes"
+).split()
+"""Classes and aliases that carry a text between a file and a model."""
+WIDE_NAMES = ("columns", "model", "options", "rows", "texts", "weights")
 TRACE = """
 import os, sys, threading
-title, last, seen = sys.argv.pop(1), sys.argv.pop(1), set()
+title, first, last, seen = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1), set()
+started = not first
 def report():
     for kind, is_function in (("functions executed", True), ("classes defined", False)):
         files = [file for file, _, _, flag in seen if flag is is_function]
         print(f"{kind} by {title}: {len(files)} in {len(set(files))} modules", file=sys.__stdout__, flush=True)
 def hook(frame, event, argument):
+    global started
     code = frame.f_code
-    if event == "call" and "/graphattn/" in code.co_filename and not code.co_name.startswith("<"):
+    if event == "call" and not started:
+        started = code.co_qualname == first
+    elif event == "call" and "/graphattn/" in code.co_filename and not code.co_name.startswith("<"):
         # without this flag it is the body of a class
         seen.add((code.co_filename, code.co_qualname, code.co_firstlineno, bool(code.co_flags & 1)))
-        if code.co_name == last:
+        if last in (code.co_name, code.co_qualname):
             report()
             os._exit(0)
 from MODULE import main
@@ -83,6 +94,14 @@ def is_no_verb(name: str) -> bool:
     return first in NOT_VERBS or bool(PARTICIPLE.match(first))
 
 
+def count_types(functions: list[ast.FunctionDef | ast.AsyncFunctionDef], name: str) -> int:
+    """Number of types that parameters of this name have."""
+    arguments = [
+        each for node in functions for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    ]
+    return len({ast.unparse(each.annotation) for each in arguments if each.arg == name and each.annotation})
+
+
 def main() -> None:
     """Print the counts."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--trace"]
@@ -113,6 +132,12 @@ def main() -> None:
         "function names that are not verbs": sum(is_no_verb(node.name) for node in plain),
         "comparisons of task": sum(len(COMPARISON.findall(text)) for text in texts),
         "raise statements": sum(isinstance(node, ast.Raise) for text in texts for node in ast.walk(ast.parse(text))),
+        "lines with Any": sum(bool(re.search(r"\bAny\b", line)) for text in texts for line in text.split("\n")),
+        "carriers of a text": sum(
+            any(re.search(rf"^(class )?{name}\b(?:.*TypeAlias|[:(]| = )", text, re.MULTILINE) for text in texts)
+            for name in CARRIERS
+        ),
+        "names of parameters with more than ten types": sum(count_types(defined, name) > 10 for name in WIDE_NAMES),
     }
     for name, count in counts.items():
         print(f"{name}: {count:,}")
@@ -130,12 +155,13 @@ def trace(root: Path) -> None:
             "".join(f"{'pos' if n % 2 else 'neg'}\ta {'good' if n % 2 else 'bad'} film\n" for n in range(40))
         )
         train = ["train", "classify", str(corpus), "--epochs", "2", "--no-logs", "--quiet", "--out"]
-        for title, last, *words in (
-            ("train classify before the first batch", "training_step", *train, f"{folder}/none"),
-            ("train classify", "", *train, f"{folder}/model"),
-            ("predict of a sentence", "", "predict", f"{folder}/model"),
+        for title, first, last, *words in (
+            ("train classify before the first batch", "", "training_step", *train, f"{folder}/none"),
+            ("train classify", "", "", *train, f"{folder}/model"),
+            ("predict of a sentence", "", "", "predict", f"{folder}/model"),
+            ("the way into the encoder", "Estimator.predict", "MSTransEncoder.forward", "predict", f"{folder}/model"),
         ):
-            command = [sys.executable, "-c", script, title, last, *words]
+            command = [sys.executable, "-c", script, title, first, last, *words]
             environment = {**os.environ, "PYTHONPATH": str(root)}
             subprocess.run(command, check=True, cwd=folder, env=environment, input="a good film\n", text=True)
 
