@@ -196,8 +196,8 @@ def check_edge_count(name: str, count: int) -> None:
     """Raise when a relation has more edges than int32 can number; relations call it before they write their edges."""
     if count > MOST_EDGES:
         raise EdgeCountError(
-            f"relation {name!r} has {count:,} edges; one graph holds up to {MOST_EDGES:,}. "
-            "Use smaller batches or narrower relations"
+            f"relation {name!r} has {count:,} edges; one graph holds up to {MOST_EDGES:,}",
+            "Use smaller batches or narrower relations",
         )
 
 

@@ -185,6 +185,9 @@ class TextGraphBuilder:
                 edges[relation.canonical], features[relation.canonical] = _edges(relation, layout, nodes)
         except EdgeCountError as error:
             longest = int(layout.lengths.max())
+            if len(layout) == 1:
+                advice = "Cut it into shorter texts, or use narrower relations"
+                raise EdgeCountError(f"{error.problem}. The text has {longest:,} tokens", advice) from error
             raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
         return TextBatch(
             {node_type: torch.tensor(counts, dtype=torch.int64) for node_type, counts in nodes.items()},

@@ -163,7 +163,17 @@ class GraphError(GraphAttnError):
 
 
 class EdgeCountError(GraphError):
-    """A relation has more edges than one graph can number."""
+    """A relation has more edges than one graph can number.
+
+    Parameters
+    ----------
+    problem : what is wrong, without a full stop
+    advice : what to do; None if the caller knows better
+    """
+
+    def __init__(self, problem: str, advice: str | None = None):
+        super().__init__(f"{problem}. {advice}" if advice else problem)
+        self.problem = problem
 
 
 class ConfigError(GraphAttnError):

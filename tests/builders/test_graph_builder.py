@@ -217,6 +217,14 @@ def test_too_many_edges_are_rejected_before_they_are_built():
     )
 
 
+def test_one_text_with_too_many_edges_is_not_told_to_be_a_smaller_batch():
+    with pytest.raises(GraphError) as caught:
+        TextGraphBuilder([Window(1), Complete()]).text_batch([["word"] * 60_000])
+    message = str(caught.value)
+    assert message.endswith("The text has 60,001 tokens. Cut it into shorter texts, or use narrower relations")
+    assert "batches" not in message
+
+
 def test_repr():
     builder = TextGraphBuilder([Window("N/16"), Dependency()], cls=False)
     assert repr(builder) == "TextGraphBuilder([Window('N/16'), Dependency(on='word'), Membership()], cls=False)"
