@@ -6,28 +6,57 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from typing_extensions import override
 
 from graphattn.exceptions import DataError
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch, Schema
+    from pyarrow import DataType, RecordBatch, Schema
 
 _ROWS = 1024
 """Rows that are converted together."""
+_SHOWN_BYTES = 1 << 12
+"""Bytes of a value that is no text, such as an image, in its record."""
 _PARQUET, _ARROW_FILE = b"PAR1", b"ARROW1"
 """First bytes; those of a stream of Arrow vary."""
 _JSON_ARRAY = re.compile(rb'(\xef\xbb\xbf)?\s*\[\s*\{\s*["}]')
 
 
-class _JsonLines(io.RawIOBase):
-    """A stream of JSON Lines, made from groups of records as they are read."""
+class ArrowRow(NamedTuple):
+    """Columns of a row as Arrow has them: many of its types are not those of JSON."""
 
-    def __init__(self, groups: Iterator[list[Any]]):
-        self._groups = groups
+    schema: bytes
+    record: bytes
+    left_out: frozenset[str] = frozenset()  # columns with bytes that are no text, which only Arrow has
+
+
+class RecordGroup(NamedTuple):
+    """Records that are read together; ``batch`` has columns of them as Arrow has them, ``left_out`` are not text."""
+
+    records: list[Any]
+    batch: RecordBatch | None = None
+    left_out: frozenset[str] = frozenset()
+
+    def arrow_row(self, index: int) -> ArrowRow | None:
+        """A record as Arrow has it."""
+        if self.batch is None:
+            return None
+        record = self.batch.slice(index, 1).serialize().to_pybytes()
+        return ArrowRow(self.batch.schema.serialize().to_pybytes(), record, self.left_out)
+
+
+class JsonLines(io.RawIOBase):
+    """A stream of JSON Lines, made from groups of records as they are read; each read is a part of one line.
+
+    ``position`` is the group of the record that was read last, and its index in the group.
+    """
+
+    def __init__(self, groups: Iterator[RecordGroup]):
+        self._numbered = ((group, index) for group in groups for index in range(len(group.records)))
         self._rest = memoryview(b"")
+        self.position: tuple[RecordGroup, int] | None = None
 
     @override
     def readable(self) -> bool:
@@ -35,11 +64,12 @@ class _JsonLines(io.RawIOBase):
 
     @override
     def readinto(self, buffer: Any) -> int:
-        while not self._rest:
-            group = next(self._groups, None)
-            if group is None:
+        if not self._rest:
+            self.position = next(self._numbered, None)
+            if self.position is None:
                 return 0
-            self._rest = memoryview("".join(f"{json.dumps(record, default=_plain)}\n" for record in group).encode())
+            group, index = self.position
+            self._rest = memoryview(f"{json.dumps(group.records[index], default=_plain)}\n".encode())
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
@@ -47,8 +77,24 @@ class _JsonLines(io.RawIOBase):
 
 
 def _plain(value: object) -> str:
-    """A value that JSON does not have; text without its type is bytes."""
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+    """A value that JSON does not have; text without its type is bytes, and of others the first are enough."""
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return value[: max(error.start + 1, _SHOWN_BYTES)].decode("utf-8", "surrogateescape")
+
+
+def _is_no_text(value: object) -> bool:
+    """Whether a value has bytes that are not UTF-8."""
+    if isinstance(value, bytes):
+        try:
+            value.decode("utf-8")
+        except UnicodeDecodeError:
+            return True
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return any(map(_is_no_text, items))
 
 
 def open_table(packed: BinaryIO) -> io.RawIOBase:
@@ -56,23 +102,57 @@ def open_table(packed: BinaryIO) -> io.RawIOBase:
 
     Class numbers of Hugging Face data sets become the names in the file's metadata.
     """
-    return _JsonLines(_read_table(packed if packed.seekable() else io.BytesIO(packed.read())))
+    return JsonLines(_read_table(packed if packed.seekable() else io.BytesIO(packed.read())))
 
 
-def _read_table(source: BinaryIO) -> Iterator[list[Any]]:
-    from pyarrow import ArrowException
+def _read_table(source: BinaryIO) -> Iterator[RecordGroup]:
+    import pyarrow as pa
 
     try:
         schema, batches = _open_batches(source)
         names = _class_names(schema)
+        carried = [
+            number
+            for number, field in enumerate(schema)
+            if field.name not in names and not _has_dictionary(field.type) and schema.names.count(field.name) == 1
+        ]
+        left_out: frozenset[str] = frozenset()
         for batch in batches:
-            rows = batch.to_pylist()
+            try:
+                rows = batch.to_pylist()
+            except UnicodeDecodeError:
+                rows = batch.cast(pa.schema([field.with_type(_as_binary(field.type)) for field in schema])).to_pylist()
+            left_out |= {name for name in {*schema.names} - left_out if any(_is_no_text(row[name]) for row in rows)}
             for column, classes in names.items():
                 for row in rows:
                     row[column] = name_classes(row[column], classes)
-            yield rows
-    except ArrowException as error:
+            yield RecordGroup(rows, batch.select(carried), left_out)
+    except pa.ArrowException as error:
         raise OSError(str(error)) from error
+
+
+def _has_dictionary(kind: DataType) -> bool:
+    """Whether values are numbers of an array that a row alone does not have."""
+    from pyarrow import types
+
+    return types.is_dictionary(kind) or any(map(_has_dictionary, _inner_types(kind)))
+
+
+def _inner_types(kind: DataType) -> list[DataType]:
+    return [kind.field(number).type for number in range(kind.num_fields)]
+
+
+def _as_binary(kind: DataType) -> DataType:
+    """A type with bytes in place of strings."""
+    import pyarrow as pa
+
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.binary() if pa.types.is_string(kind) else pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_binary(field.type)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_as_binary(kind.value_type))
+    return kind
 
 
 def _open_batches(source: BinaryIO) -> tuple[Schema, Iterator[RecordBatch]]:
@@ -128,4 +208,4 @@ def open_json_array(lines: Iterable[str], path: str) -> io.RawIOBase:
         raise DataError(problem, path=path, line=error.lineno, hint="A JSON array ends at its bracket.") from error
     except RecursionError as error:
         raise DataError("lists or objects are nested too deeply", path=path, hint="Write JSON Lines.") from error
-    return _JsonLines(iter([items]))
+    return JsonLines(iter([RecordGroup(items)]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from unicodedata import category
 
+from graphattn.builders._records import ArrowRow
 from graphattn.builders._values import describe_value, is_list, is_missing, read_integers, read_strings
 from graphattn.exceptions import DataError
 
@@ -53,6 +54,7 @@ class TableRow(NamedTuple):
     names: tuple[str, ...]  # names of the columns
     cells: tuple[Any, ...]  # the fields: strings, or values of JSON
     quoted: bool = True  # whether they may have separators and newlines
+    arrow: ArrowRow | None = None  # columns as Arrow has them
 
 
 @dataclass(frozen=True, slots=True)

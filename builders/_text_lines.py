@@ -20,7 +20,7 @@ from typing import BinaryIO, cast
 from graphattn.builders._encodings import Utf8Stream, guess_encoding, is_damaged_utf8, join_surrogates
 from graphattn.builders._foreign import reject_binary, reject_lfs_pointer
 from graphattn.builders._paths import FilePath, describe_directory, display_name, is_standard_input, is_stream
-from graphattn.builders._records import is_json_array, open_json_array, open_table
+from graphattn.builders._records import ArrowRow, JsonLines, RecordGroup, is_json_array, open_json_array, open_table
 from graphattn.exceptions import DataError, Hint, UnreadableError, warn_caller
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -87,6 +87,10 @@ class TextLines:
         self.line = line
         self._source = source
         self._stream = stream
+        records = getattr(stream, "raw", None)
+        self._records = records if isinstance(records, JsonLines) else None
+        self._readline = stream.readline if self._records is None else self._read_record
+        self._raw = b""
         self._resources = resources
         self._sampled: deque[bytes] = deque()
         self._marked, self._joined = set[int](), set[int]()
@@ -100,7 +104,7 @@ class TextLines:
 
     def __next__(self) -> str:
         try:
-            raw = self._sampled.popleft() if self._sampled else self._stream.readline()
+            raw = self._raw = self._sampled.popleft() if self._sampled else self._readline()
         except _ARCHIVE_ERRORS as error:
             raise _read_error(error, self.path, self.line + 1) from error
         if not raw:
@@ -115,6 +119,18 @@ class TextLines:
         except UnicodeDecodeError:
             return self._decode(raw, self.line)
         return text[:-2] + "\n" if text.endswith("\r\n") else text
+
+    def _read_record(self) -> bytes:
+        """The next line of a table of Arrow, with its record."""
+        line = _RecordLine(self._stream.readline())
+        line.position = None if self._records is None else self._records.position
+        return line
+
+    @property
+    def arrow_row(self) -> ArrowRow | None:
+        """The row of the line read last as Arrow has it, if it is of a file of Arrow or Parquet."""
+        position = getattr(self._raw, "position", None)
+        return None if position is None else position[0].arrow_row(position[1])
 
     def _decode(self, raw: bytes, line: int) -> str:
         if b"\0" in raw:
@@ -168,13 +184,14 @@ class TextLines:
     def split_at_returns(self) -> None:
         """Cut a file of one line at carriage returns, the line ends of old Macs and some exports of Excel."""
         try:
-            raw = self._stream.readline()
+            raw = self._readline()
         except _ARCHIVE_ERRORS as error:
             raise _read_error(error, self.path, 1) from error
         if raw.endswith(b"\n"):
             self._sampled.append(raw)
         else:
             self._stream = io.BytesIO(raw.replace(b"\r", b"\n"))
+            self._readline = self._stream.readline
             warn_caller(Hint(f"{self.path}: lines end in \\r only; each \\r is read as a line end"))
 
     @property
@@ -185,7 +202,7 @@ class TextLines:
     def sample(self, count: int) -> list[str]:
         """The next ``count`` lines without their line ends, except those that are not text; they are not consumed."""
         try:
-            while len(self._sampled) < count and (raw := self._stream.readline()):
+            while len(self._sampled) < count and (raw := self._readline()):
                 self._sampled.append(raw)
         except _ARCHIVE_ERRORS as error:
             raise _read_error(error, self.path, self.line + len(self._sampled) + 1) from error
@@ -225,6 +242,12 @@ class TextLines:
         """Close the file; standard input stays open."""
         self._resources.close()
         self._hint_at_repairs()
+
+
+class _RecordLine(bytes):
+    """A line that was made of a record."""
+
+    position: tuple[RecordGroup, int] | None
 
 
 def lines_within(data: bytes, path: str, first: int) -> TextLines:

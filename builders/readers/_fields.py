@@ -13,6 +13,7 @@ from typing import Any
 
 from graphattn.builders._sentence import Label, TableRow
 from graphattn.builders._spelling import compose
+from graphattn.builders._text_lines import TextLines
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
 
 MISSING = object()
@@ -133,15 +134,28 @@ def parse_object(content: str) -> dict[str, Any]:
     return record
 
 
-def make_record_row(record: Mapping[str, Any]) -> TableRow:
-    """All fields of an object of JSON Lines."""
-    return TableRow(tuple(record), tuple(record.values()))
+def make_record_row(record: Mapping[str, Any], lines: TextLines, used: Collection[str] = ()) -> TableRow:
+    """All fields of an object of JSON Lines, which was read last.
+
+    Fields that are no text are None, but bytes in the ``used`` columns become U+FFFD.
+    """
+    arrow = lines.arrow_row
+    if arrow is None or not arrow.left_out:
+        return TableRow(tuple(record), tuple(record.values()), arrow=arrow)
+    used = {name.casefold() for name in used}
+    left_out = frozenset(name for name in arrow.left_out if name.casefold() not in used)
+    cells = [None if name in left_out else _replace_bytes(value) for name, value in record.items()]
+    return TableRow(tuple(record), tuple(cells), arrow=arrow._replace(left_out=left_out))
 
 
-def read_record_row(content: str) -> TableRow | None:
+def _replace_bytes(value: Any) -> Any:
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
+
+
+def read_record_row(content: str, lines: TextLines, used: Collection[str] = ()) -> TableRow | None:
     """All fields of the object on a line, even if no example can be made of it; None for something else."""
     with suppress(DataError):
-        return make_record_row(parse_object(content))
+        return make_record_row(parse_object(content), lines, used)
     return None
 
 
@@ -203,6 +217,9 @@ def json_text(value: object, field: str) -> str:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
         problem, hint = f"half a surrogate pair at character {error.start + 1}", "Write both halves, or the character."
+        if "\udc80" <= value[error.start] <= "\udcff":  # of a table, or of another program that keeps bytes so
+            byte = ord(value[error.start]) - 0xDC00
+            problem, hint = f"byte 0x{byte:02x} at character {error.start + 1} is not UTF-8", "Write the text in UTF-8."
         raise DataError(problem, field=field, hint=hint) from error
     return value
 

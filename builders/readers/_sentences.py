@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Sentence
+from graphattn.builders._text_lines import TextLines, open_text
 from graphattn.builders.readers._fields import (
     json_label,
     json_text,
@@ -71,14 +73,19 @@ def read_sentences(
 
     name, features = display_name(path), parse_feature_columns(feature_columns)
 
-    def parse(line: int, content: str) -> Sentence:
+    def parse(lines: TextLines, line: int, content: str) -> Sentence:
         record = parse_object(content)
         sentence = Sentence(**parse_fields(record, tags, features), origin=(name, line))
         if keep_row is not None:
-            keep_row(make_record_row(record))
+            keep_row(make_record_row(record, lines))
         return sentence
 
-    return parse_lines(path, parse, skip, make_row=read_record_row)
+    def read() -> Iterator[Sentence]:
+        with open_text(path) as lines:
+            make_row = partial(read_record_row, lines=lines)
+            yield from parse_lines(lines, partial(parse, lines), skip, make_row=make_row)
+
+    return read()
 
 
 def parse_fields(record: dict[str, Any], tags: str | None, features: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Sentence
+from graphattn.builders._text_lines import open_text
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, WordSplitter
 from graphattn.builders.readers._fields import LeftOutRecords, json_text, make_record_row, parse_object, read_record_row
 from graphattn.builders.readers._rows import KeepRow, Skip, parse_lines
@@ -69,10 +70,12 @@ def _read(path: FilePath, splitter: WordSplitter, keep_row: KeepRow | None, skip
             return None
         sentence = _make_sentence(record, spans, splitter, (name, line))
         if sentence is not None and keep_row is not None:
-            keep_row(make_record_row(record))
+            keep_row(make_record_row(record, lines))
         return sentence
 
-    yield from (item for item in parse_lines(path, parse, skip, make_row=read_record_row) if item is not None)
+    with open_text(path) as lines:
+        items = parse_lines(lines, parse, skip, make_row=lambda content: read_record_row(content, lines))
+        yield from (item for item in items if item is not None)
     left_out.report()
 
 

@@ -370,6 +370,7 @@ def _read_json_lines(
 ) -> Iterator[Example | Sentence]:
     name = display_name(path)
     left_out = LeftOutRecords(name)
+    used = {name for names in columns.by_role().values() for name in names}
     has_answers = bool(columns.label) and not any("answer" in chosen for chosen in columns.by_role().values())
 
     def parse(line: int, content: str) -> Example | Sentence | None:
@@ -378,7 +379,7 @@ def _read_json_lines(
             return None
         example = make_example(line, record)
         if keep_row is not None:
-            keep_row(make_record_row(record))
+            keep_row(make_record_row(record, lines, used))
         return example
 
     def make_example(line: int, record: dict[str, Any]) -> Example | Sentence:
@@ -392,7 +393,9 @@ def _read_json_lines(
             return Example(*split_pair(text, columns.text_separator), label)
         return Example(text, second if columns.second else None, label)
 
-    yield from (row for row in parse_lines(path, parse, skip, make_row=read_record_row) if row is not None)
+    with open_text(path) as lines:
+        rows = parse_lines(lines, parse, skip, make_row=lambda content: read_record_row(content, lines, used))
+        yield from (row for row in rows if row is not None)
     left_out.report()
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphattn.builders._records import ArrowRow
 from graphattn.exceptions import DataError
 
 _TABLES_PER_GROUP = 64
@@ -33,10 +35,27 @@ def _make_array(name: str, values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError) as error:
+        if all(value is None or isinstance(value, int) for value in values):
+            with suppress(pa.ArrowException, OverflowError):
+                return pa.array(values, pa.uint64())
+            problem = f"the column {name!r} has whole numbers that are too large for Parquet"
+            raise DataError(problem, hint="Write them as strings, or write another format.") from error
         if all(value is None or isinstance(value, (list, dict)) for value in values):
             return pa.array([None if value is None else json.dumps(value, ensure_ascii=False) for value in values])
         problem = f"the column {name!r} has values of different types, which Parquet does not have"
         raise DataError(problem, hint=_HINT) from error
+
+
+def read_rows(rows: Sequence[ArrowRow | None]) -> dict[str, pa.Array]:
+    """Column -> its values in rows of one file of Arrow, null where there is no row."""
+    first = next((row for row in rows if row is not None), None)
+    if first is None:
+        return {}
+    schema = pa.ipc.read_schema(pa.py_buffer(first.schema))
+    missing = pa.record_batch([pa.nulls(1, field.type) for field in schema], names=schema.names).cast(schema)
+    batches = [missing if row is None else pa.ipc.read_record_batch(pa.py_buffer(row.record), schema) for row in rows]
+    table = pa.Table.from_batches(batches, schema)
+    return {name: pa.concat_arrays(table[name].chunks) for name in schema.names}
 
 
 def read_arrow(contents: Iterable[bytes]) -> Iterator[pa.Table]:

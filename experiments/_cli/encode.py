@@ -146,7 +146,7 @@ def encode_chunk(
     import numpy as np
     import pyarrow as pa
 
-    from graphattn.experiments._cli.arrow_tables import serialize_arrow
+    from graphattn.experiments._cli.arrow_tables import read_rows, serialize_arrow
 
     rows = estimator.vectors_per_input
     empty = np.full((rows, width), np.nan, np.float32)
@@ -167,9 +167,10 @@ def encode_chunk(
     labels = [_label(item) for item in shown for _ in range(rows)]
     if any(label is not None for label in labels):
         columns["label"] = _unify_labels(labels)
+    carried = read_rows([item.row and item.row.arrow for item in chunk.texts for _ in range(rows)])
     for name in dict.fromkeys(name for row in fields for name in row):
         if name not in (*columns, "label", label, *text):
-            columns[name] = [row.get(name) for row in fields for _ in range(rows)]
+            columns[name] = carried.get(name, [row.get(name) for row in fields for _ in range(rows)])
     return ChunkResult.of(serialize_arrow(columns), errors)
 
 

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError, GraphError, TruncationWarning
+from graphattn.exceptions import (
+    ConfigError,
+    DataError,
+    GraphAttnWarning,
+    GraphError,
+    TruncationWarning,
+    verbatim,
+    warn_caller,
+)
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import (
     Address,
@@ -239,6 +247,10 @@ def _make_table(
         probabilities=row_options["probabilities"],
         label_separator=estimator.corpus_.get("label_separator"),
     )
+    if table.left_out:
+        names = ", ".join(map(repr, sorted(table.left_out)))
+        message = f"columns that are not text are left out: {verbatim(names)}; let {{out}} end in .parquet to keep them"
+        warn_caller(GraphAttnWarning(message, options=("out",)))
     return table, taken
 
 

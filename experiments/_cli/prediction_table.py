@@ -10,7 +10,7 @@ from typing import Any
 
 from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments._cli.arrow_tables import serialize_arrow
+from graphattn.experiments._cli.arrow_tables import read_rows, serialize_arrow
 from graphattn.experiments._cli.output import encode_line
 from graphattn.experiments._cli.tables import SEPARATORS, can_be_field, format_row
 from graphattn.experiments._cli.text_stream import NumberedText
@@ -31,6 +31,7 @@ class PredictionTable:
     quoted: bool  # whether all fields are in quotes
     probabilities: bool  # whether the probabilities of all classes are wanted; the confidence always is
     label_separator: str | None  # characters between several labels in a field; None for a list of JSON
+    left_out: frozenset[str] = frozenset()  # columns of the input that the format cannot hold
 
     @classmethod
     def of(
@@ -43,7 +44,9 @@ class PredictionTable:
         label_separator: str | None,
     ) -> PredictionTable:
         """The table for inputs like this one, and rows of JSON like this one."""
-        columns, cells = _split_input(text, suffix)
+        arrow = None if text.row is None else text.row.arrow
+        left_out = frozenset() if arrow is None or suffix == ".parquet" else arrow.left_out
+        columns, cells = _split_input(text, suffix, left_out)
         twice = next((name for name in columns if columns.count(name) > 1), None)
         if twice is not None and suffix not in SEPARATORS:
             raise ConfigError(
@@ -52,7 +55,9 @@ class PredictionTable:
             )
         is_plain = isinstance(text.content, str) if text.row is None else not text.row.quoted
         types = {name: type(cell) for name, cell in zip(columns, cells, strict=True) if cell is not None}
-        table = cls(columns, types, {}, suffix, suffix == ".tsv" and not is_plain, probabilities, label_separator)
+        table = cls(
+            columns, types, {}, suffix, suffix == ".tsv" and not is_plain, probabilities, label_separator, left_out
+        )
         names = table._split_prediction(text, prediction)
         return replace(table, added={name: _find_free_name(name, columns) for name in names})
 
@@ -73,7 +78,12 @@ class PredictionTable:
         It is a line of text, and for Parquet a dictionary. A DataError says that the format cannot hold a field, or
         that the input has fields that the first one lacks.
         """
-        names, cells = _split_input(text, self.suffix)
+        names, cells = _split_input(text, self.suffix, self.left_out)
+        arrow = None if text.row is None else text.row.arrow
+        if arrow is not None and self.suffix != ".parquet":
+            for name in sorted(arrow.left_out - self.left_out):
+                problem = f"the column {name!r} has bytes that are not UTF-8, which a {self.suffix} file cannot hold"
+                raise DataError(problem, hint="Let {out} end in .parquet.", options=("out",))
         added = self._split_prediction(text, prediction)
         if self.suffix in SEPARATORS:
             if names != self.columns:
@@ -82,18 +92,17 @@ class PredictionTable:
             return format_row([*cells, *map(added.get, self.added)], self.suffix, quoted=self.quoted)
         self._reject({*names} & {*self.added.values()}, "and which has the prediction")
         row = dict(zip(names, cells, strict=True)) | {self.added[name]: value for name, value in added.items()}
-        if self.suffix == ".parquet":
-            return row
-        return _encode_json(row)
+        return (arrow, row) if self.suffix == ".parquet" else _encode_json(row)
 
     def make_row_without_prediction(self, text: NumberedText, error: Mapping[str, Any]) -> Any:
         """The row of an input that cannot be predicted, without fields that cannot be written; JSON has the error."""
-        names, cells = _split_input(text, self.suffix)
+        names, cells = _split_input(text, self.suffix, self.left_out)
         row = dict(zip(names, cells, strict=True))
         if self.suffix == ".jsonl":
             return _encode_json({**row, **{_find_free_name(name, names): value for name, value in error.items()}})
         if self.suffix == ".parquet":
-            return {name: value for name, value in row.items() if self._fits_column(name, value)}
+            arrow = None if text.row is None else text.row.arrow
+            return arrow, {name: value for name, value in row.items() if self._fits_column(name, value)}
         cells = cells if names == self.columns else list(map(row.get, self.columns))
         cells = [cell if can_be_field(cell, self.suffix, quoted=self.quoted) else None for cell in cells]
         return format_row([*cells, *[None] * len(self.added)], self.suffix, quoted=self.quoted)
@@ -106,8 +115,9 @@ class PredictionTable:
         """Some rows as a part of the file; for Parquet as a stream of Arrow, see :func:`write_parquet`."""
         if self.suffix != ".parquet":
             return "".join(rows).encode()
-        names = dict.fromkeys(name for row in [dict.fromkeys(self.columns), *rows] for name in row)
-        return serialize_arrow({name: [row.get(name) for row in rows] for name in names})
+        carried, records = read_rows([arrow for arrow, _ in rows]), [record for _, record in rows]
+        names = dict.fromkeys(name for record in [dict.fromkeys(self.columns), *records] for name in record)
+        return serialize_arrow({name: carried.get(name, [record.get(name) for record in records]) for name in names})
 
     def _reject(self, names: Iterable[str], consequence: str) -> None:
         for name in sorted(names):
@@ -183,10 +193,13 @@ def _spell_class(label: object) -> str:
     return label if isinstance(label, str) else json.dumps(label)
 
 
-def _split_input(text: NumberedText, suffix: str) -> tuple[tuple[str, ...], Sequence[Any]]:
+def _split_input(text: NumberedText, suffix: str, left_out: frozenset[str]) -> tuple[tuple[str, ...], Sequence[Any]]:
     """The columns and fields of an input, none if it could not be read; without a row, those of JSON are predicted."""
     if text.row is not None:
-        return text.row.names, text.row.cells
+        if not left_out:
+            return text.row.names, text.row.cells
+        kept = {name: cell for name, cell in zip(text.row.names, text.row.cells, strict=True) if name not in left_out}
+        return tuple(kept), list(kept.values())
     if text.content is None or suffix == ".jsonl":
         return (), []
     fields = input_fields(text.content)

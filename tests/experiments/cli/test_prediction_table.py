@@ -445,3 +445,92 @@ def test_vectors_of_unreadable_pairs(graphattn, tmp_path):
     assert answer.code == 1
     table = pa.parquet.read_table(tmp_path / "v.parquet").to_pydict()
     assert (table["id"], table["text"]) == ([1, 1, 2, 2], ["a", "b", "c", ""])
+
+
+def table_of_bytes():
+    """A table whose columns are not all text; their names say which."""
+    return pa.table(
+        {
+            "id": pa.array([1, 2, 3], pa.int32()),
+            "text": ["good", None, "fine"],
+            "binary": [b"\xff\0", b"ok", None],
+            "struct": [{"bytes": b"\x89PNG\xff", "path": "a.png"}, None, {"bytes": None, "path": "b"}],
+            "list": [[b"\xff"], [], None],
+            "string": pa.array([b"a\xff", b"ok", b""], pa.binary()).view(pa.string()),
+            "large": pa.array([2**64 - 1, 1, None], pa.uint64()),
+            "map": pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+            "day": pa.array([0, None, 1], pa.date32()),
+            "utf8": [b"abc", b"", None],
+        }
+    )
+
+
+def as_bytes(table):
+    """The columns as Python's values; strings may not be text."""
+    return {
+        name: (table[name].cast(pa.binary()) if pa.types.is_string(table[name].type) else table[name]).to_pylist()
+        for name in table.column_names
+    }
+
+
+@pytest.mark.parametrize("source", ["in.parquet", "in.arrow"])
+def test_columns_of_parquet_that_are_not_text(graphattn, tmp_path, source):
+    table = table_of_bytes()
+    if source.endswith("parquet"):
+        pa.parquet.write_table(table, tmp_path / source)
+    else:
+        pa.feather.write_feather(table, tmp_path / source)
+    for command, name in (("predict", "out.parquet"), ("encode", "v.parquet")):
+        answer = graphattn(command, MODELS / "classify", tmp_path / source, "--out", tmp_path / name, "--chunk", 2)
+        assert answer.error.startswith("1 text could not be processed (line 2)")
+        written = pa.parquet.read_table(tmp_path / name)
+        kept = [column for column in table.column_names if command == "predict" or column != "text"]
+        assert written.select(kept).schema.types == table.select(kept).schema.types
+        assert as_bytes(written.select(kept)) == as_bytes(table.select(kept))
+    for name in ("out.csv", "out.tsv", "out.jsonl"):
+        answer = graphattn("predict", MODELS / "classify", tmp_path / source, "--out", tmp_path / name)
+        warning, error = answer.err.splitlines()
+        assert warning == (
+            "warning: columns that are not text are left out: 'binary', 'list', 'string', 'struct'; let --out end in "
+            ".parquet to keep them"
+        )
+        assert error.startswith("error: 1 text could not be processed (line 2)")
+        first, second, third = read(tmp_path / name)
+        assert list(first) == ["id", "text", "large", "map", "day", "utf8", "label", "confidence"]
+        shown = [str(first[key]) for key in ("id", "text", "large", "day", "utf8")]
+        assert shown == ["1", "good", str(2**64 - 1), "1970-01-01", "abc"]
+        assert [str(row["id"]) for row in (second, third)] == ["2", "3"]
+
+
+def test_a_text_of_parquet_that_is_not_utf8(graphattn, tmp_path):
+    texts = pa.array([b"good", b"caf\xe9 bar"], pa.binary()).view(pa.string())
+    pa.parquet.write_table(pa.table({"id": [1, 2], "text": texts}), tmp_path / "in.parquet")
+    for name in ("out.csv", "out.jsonl"):
+        answer = graphattn("predict", MODELS / "classify", tmp_path / "in.parquet", "--out", tmp_path / name)
+        assert "line 2, field 'text': byte 0xe9 at character 4 is not UTF-8" in answer.error
+        assert [(str(row["id"]), row["text"]) for row in read(tmp_path / name)] == [
+            ("1", "good"),
+            ("2", "caf\ufffd bar"),
+        ]
+    graphattn("predict", MODELS / "classify", tmp_path / "in.parquet", "--out", tmp_path / "out.parquet")
+    assert as_bytes(pa.parquet.read_table(tmp_path / "out.parquet"))["text"] == [b"good", b"caf\xe9 bar"]
+
+
+def test_bytes_that_begin_after_the_first_rows(graphattn, tmp_path):
+    blobs = [b"ok"] * 1500 + [b"\xff"]
+    table = pa.table({"text": ["good"] * 1501, "blob": blobs})
+    pa.parquet.write_table(table, tmp_path / "in.parquet")
+    answer = graphattn("predict", MODELS / "classify", tmp_path / "in.parquet", "--out", tmp_path / "out.csv")
+    assert "the column 'blob' has bytes that are not UTF-8" in answer.error
+    rows = read(tmp_path / "out.csv")
+    assert (len(rows), rows[0]["blob"], rows[-1]["blob"], rows[-1]["text"]) == (1501, "ok", "", "good")
+
+
+def test_large_whole_numbers_of_json(graphattn, tmp_path):
+    write(tmp_path / "in.jsonl", [{"text": "a", "n": 2**64 - 1}, {"text": "b", "n": 0}])
+    answer = graphattn("predict", MODELS / "classify", tmp_path / "in.jsonl", "--out", tmp_path / "out.parquet")
+    assert answer.code == 0
+    assert pa.parquet.read_table(tmp_path / "out.parquet")["n"].to_pylist() == [2**64 - 1, 0]
+    write(tmp_path / "in.jsonl", [{"text": "a", "n": 2**64}])
+    answer = graphattn("predict", MODELS / "classify", tmp_path / "in.jsonl", "--out", tmp_path / "out.parquet")
+    assert answer.error.startswith("the column 'n' has whole numbers that are too large for Parquet")
