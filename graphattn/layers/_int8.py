@@ -47,7 +47,7 @@ class Int8Linear(Linear):
         scales = weight.abs().amax(1).clamp(min=float(kernels.TINY)) / kernels.LARGEST
         quantized = (weight / scales.unsqueeze(1)).round().to(torch.int8)
         bias = torch.zeros(self.out_features) if layer.bias is None else layer.bias.detach().float()
-        self.register_buffer("quantized", quantized.t().contiguous())  # (I, O), from which products are fastest
+        self.register_buffer("quantized", row_major(quantized.t()))  # (I, O), from which products are fastest
         self.register_buffer("scales", scales)
         self.register_buffer("sums", quantized.sum(1, dtype=torch.int32))
         self.register_buffer("bias", bias)
@@ -199,4 +199,14 @@ def _norm_arguments(norm: LayerNorm) -> tuple[np.ndarray, np.ndarray, np.float32
 
 def multiply(rows: Tensor, weight: Tensor, out: Tensor) -> None:
     """(N, I) uint8 times (I, O) int8, exactly, into (N, O) int32; rows of the memory follow each other."""
-    torch._int_mm(rows, weight, out=out)
+    torch._int_mm(row_major(rows), row_major(weight), out=out)
+
+
+def row_major(matrix: Tensor) -> Tensor:
+    """The matrix with the strides of its shape, from which oneDNN reads how far apart rows are.
+
+    A dimension of size 1 may have any stride: ``contiguous`` keeps it, and the product would be wrong.
+    """
+    if matrix.stride() == (matrix.shape[1], 1):
+        return matrix
+    return torch.empty(matrix.shape, dtype=matrix.dtype).copy_(matrix)

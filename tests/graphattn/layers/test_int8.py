@@ -54,7 +54,10 @@ def draw_norm(width, *, bias=True):
 
 
 @pytest.mark.parametrize("count", [0, 1, 17, 300])
-@pytest.mark.parametrize(("width", "outputs", "bias"), [(384, 24, True), (7, 130, False), (40, 1, True), (1, 1, True)])
+@pytest.mark.parametrize(
+    ("width", "outputs", "bias"),
+    [(384, 24, True), (7, 130, False), (40, 1, True), (1, 1, True), (1, 5, True), (1, 130, False)],
+)
 def test_a_layer_is_the_quantized_product(count, width, outputs, bias):
     torch.manual_seed(count)
     layer, rows = Linear(width, outputs, bias=bias), torch.randn(count, width) * torch.rand(count, 1) * 100
@@ -64,6 +67,28 @@ def test_a_layer_is_the_quantized_product(count, width, outputs, bias):
     np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(initial=1))
     if count:
         torch.testing.assert_close(actual, layer(rows).detach(), rtol=0, atol=0.02 * float(rows.abs().max()))
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 5), (1, 130), (5, 1), (1, 1), (3, 2)])
+def test_the_weights_have_the_strides_of_their_shape(inputs, outputs):
+    """Of a dimension of size 1, ``contiguous`` keeps any stride, with which oneDNN reads other numbers."""
+    model = nn.Sequential(nn.Linear(inputs, outputs))
+    quantize(model)
+    assert model[0].quantized.stride() == (outputs, 1)
+
+
+@pytest.mark.parametrize(("count", "inputs", "outputs"), [(1, 512, 64), (1, 1, 3), (4, 1, 3), (4, 3, 1)])
+@pytest.mark.parametrize("stride", [0, 1, 7])
+def test_products_do_not_depend_on_strides_of_dimensions_of_size_1(count, inputs, outputs, stride):
+    def restride(matrix):
+        own = [stride if size == 1 else step for size, step in zip(matrix.shape, matrix.stride(), strict=True)]
+        return matrix.as_strided(matrix.shape, own)
+
+    rows = torch.arange(count * inputs).remainder(256).to(torch.uint8).view(count, inputs)
+    weight = torch.arange(inputs * outputs).remainder(255).sub(127).to(torch.int8).view(inputs, outputs)
+    out = torch.full((count, outputs), -1, dtype=torch.int32)
+    multiply(restride(rows), restride(weight), out)
+    assert torch.equal(out.long(), rows.long() @ weight.long())
 
 
 @pytest.mark.parametrize("bias", [True, False])
