@@ -14,7 +14,7 @@ import yaml
 
 from graphattn import __version__
 from graphattn.models._inspectable import Inspectable
-from graphattn.models._reports import LEVEL, Report, format_metric
+from graphattn.models._reports import LEVEL, Report, format_metric, format_rows
 
 _PIPELINES = {
     "classify": "text-classification",
@@ -144,10 +144,8 @@ def _format_report(report: Report) -> str:
         scores: Mapping[str, Mapping[str, float]] = report.get(heading) or {}
         if scores:
             columns = list(next(iter(scores.values())))
-            cells = [
-                [_plain(name), *(f"{row[c]:,}" if c == "support" else f"{row[c]:.2f}" for c in columns)]
-                for name, row in scores.items()
-            ]
+            formatted = format_rows(list(scores.values()))
+            cells = [[_plain(name), *row] for name, row in zip(scores, formatted, strict=True)]
             tables.append(_format_table([heading, *columns], cells))
     return "\n\n".join(tables)
 

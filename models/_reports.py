@@ -12,6 +12,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.models._class_probabilities import ClassProbabilities, name_class
+from graphattn.models._numbers import format_number, spread
 
 Counts = npt.NDArray[np.int64]
 NONE = "(none)"
@@ -141,21 +142,35 @@ def bootstrap_correlation(gold: npt.NDArray[np.float64], predicted: npt.NDArray[
     means = [np.bincount(random.integers(size, size=size), minlength=size) @ products / size for _ in range(RESAMPLES)]
     x, y, xx, yy, xy = np.array(means).T
     variances = (xx - x * x) * (yy - y * y)
-    usable = variances > 1e-12
+    usable = variances > 1e-12  # of standardized numbers
     correlations = 100 * np.where(usable, (xy - x * y) / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
     low, high = np.quantile(correlations, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
 def format_metric(name: str, value: float) -> str:
-    """A metric of a report for a table: the Brier score is no percentage.
+    """A metric of a report for a table: the Brier score and the squared error are no percentages.
 
     Examples
     --------
-    >>> format_metric("accuracy", 81.254), format_metric("brier", 0.01824)
-    ('81.25', '0.0182')
+    >>> format_metric("accuracy", 81.254), format_metric("brier", 0.01824), format_metric("mse", 9.1e-14)
+    ('81.25', '0.0182', '9.10e-14')
     """
-    return f"{value:.{4 if name == 'brier' else 2}f}"
+    return format_number(value) if name == "mse" else f"{value:.{4 if name == 'brier' else 2}f}"
+
+
+def format_rows(rows: Sequence[Mapping[str, float]]) -> list[list[str]]:
+    """The cells of the table of classes or ranges: percentages, or numbers in the unit of a regressor's targets."""
+    targets = spread(row["gold"] for row in rows if "gold" in row)
+    errors = min((row["mse"] for row in rows if row.get("mse")), default=0.0)
+    steps = {"gold": targets, "predicted": targets, "mse": errors}
+    return [
+        [
+            f"{value:,}" if name == "support" else format_number(value, steps.get(name, 1.0))
+            for name, value in row.items()
+        ]
+        for row in rows
+    ]
 
 
 class Report(dict[str, Any]):
@@ -227,15 +242,15 @@ class Report(dict[str, Any]):
     def __str__(self) -> str:
         averages = {f"{name} average": row for name, row in self.get("averages", {}).items()}
         lines = []
-        if rows := {**self.get("classes", self.get("ranges", {})), **averages}:
-            width = max(map(len, rows))
-            columns = list(next(iter(rows.values())))
-            lines.append(" " * width + "".join(f"{name:>11}" for name in columns))
-            for number, (name, row) in enumerate(rows.items()):
+        if rows := [*self.get("classes", self.get("ranges", {})).items(), *averages.items()]:
+            names, values = zip(*rows, strict=True)  # a class may be called like an average
+            cells, columns = format_rows(values), list(values[0])
+            width, column = max(map(len, names)), max(11, 2 + max(len(cell) for row in cells for cell in row))
+            lines.append(" " * width + "".join(f"{name:>{column}}" for name in columns))
+            for number, (name, row) in enumerate(zip(names, cells, strict=True)):
                 if averages and number == len(rows) - len(averages):
                     lines.append("")
-                cells = "".join(f"{row[column]:>11.2f}" for column in columns[:3])
-                lines.append(f"{name:<{width}}{cells}{row['support']:>11,}")
+                lines.append(f"{name:<{width}}" + "".join(f"{cell:>{column}}" for cell in row))
             lines.append("")
         line = f"{self.main_metric.replace('_', ' ')}: {self[self.main_metric]:.2f}"
         if bounds := self.get("confidence_interval"):

@@ -253,15 +253,19 @@ def _inspect_words(inspection: Inspection) -> None:
 def _format_words(attributions: WordAttributions, top: int) -> list[str]:
     """The text, the explained quantity, and the words with the largest attributions."""
     from graphattn._networkx_graphs import CLS
+    from graphattn.models._numbers import choose_format
     from graphattn.models.inspection.notebook import printable
 
     table = attributions.table[attributions.table.word != CLS]
     texts = [" ".join(rows.word) for _, rows in table.groupby("part", sort=False)]
-    quantity = f"{attributions.explains}: {attributions.value:.3f} ({attributions.baseline:.3f} if no word were known)"
+    form = choose_format([attributions.value, attributions.baseline], 3)
+    value, baseline = (format(number, form) for number in (attributions.value, attributions.baseline))
+    quantity = f"{attributions.explains}: {value} ({baseline} if no word were known)"
     largest = table.sort_values("attribution", key=abs, ascending=False, kind="stable").head(top)
     shown = largest.assign(word=[printable(word) for word in largest.word])
     columns = ["part", "word", "attribution"] if len(texts) > 1 else ["word", "attribution"]
-    rows = shown[columns].to_string(index=False, float_format="{:+.3f}".format).splitlines()
+    form = choose_format(shown.attribution, 3, "+")
+    rows = shown[columns].to_string(index=False, float_format=lambda number: format(number, form)).splitlines()
     return [printable(" / ".join(texts), 100), printable(quantity, 500), *(rows if len(shown) else ["no words"])]
 
 

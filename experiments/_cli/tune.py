@@ -53,7 +53,7 @@ class Range:
             return float(f"{value:.3g}")
         if isinstance(self.step, int):
             return int(trial.suggest_int(name, int(self.low), int(self.high), step=self.step))
-        return round(float(trial.suggest_float(name, self.low, self.high, step=self.step)), 6)
+        return float(f"{trial.suggest_float(name, self.low, self.high, step=self.step):.9g}")
 
 
 SPACE = {

@@ -16,6 +16,7 @@ from graphattn._edges import Graph, as_batch
 from graphattn._networkx_graphs import CLS
 from graphattn._schema import TOKEN
 from graphattn.exceptions import GraphAttnError
+from graphattn.models._numbers import choose_format
 from graphattn.models.inspection._attention_map import for_display
 
 if TYPE_CHECKING:
@@ -86,9 +87,12 @@ def words_html(words: WordAttributions) -> str:
         paragraphs.append(f'<p{_direction(shown.word)} style="line-height:1.9">{text}</p>')
     ramp = ",".join(_attribution_color(share) for share in (-1, -0.5, 0, 0.5, 1))
     bar = f"display:inline-block;width:8em;height:0.8em;margin:0 4px;background:linear-gradient(to right,{ramp})"
+    form = choose_format([words.value, words.baseline], 2)
+    value, baseline = (format(number, form) for number in (words.value, words.baseline))
+    low, high = (format(number, choose_format([largest], 2, "+")) for number in (-largest, largest))
     legend = (
-        f"<p>{escape(words.explains)}, {words.value:.2f} ({words.baseline:.2f} if no word were known): "
-        f'<u>lowered</u> {-largest:.2f} <span style="{bar}"></span> {largest:+.2f} raised</p>'
+        f"<p>{escape(words.explains)}, {value} ({baseline} if no word were known): "
+        f'<u>lowered</u> {low} <span style="{bar}"></span> {high} raised</p>'
     )
     return "<div>" + "".join(paragraphs) + legend + "</div>"
 
@@ -97,7 +101,7 @@ def _format_word(word: str, value: float, largest: float) -> str:
     share = value / largest if largest else 0.0
     style = f"{_BOX};color:#000;background:{_attribution_color(share)}"
     style += ";text-decoration:underline" if value < 0 else ""
-    return f'<span style="{style}" title="{value:+.3f}">{escape(word)}</span>'
+    return f'<span style="{style}" title="{format(value, choose_format([largest], 3, "+"))}">{escape(word)}</span>'
 
 
 def _attribution_color(share: float) -> str:

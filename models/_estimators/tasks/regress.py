@@ -20,6 +20,7 @@ from graphattn.models._estimators.inputs import input_fields, resolve_labels, si
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._numbers import name_numbers, shorten
 from graphattn.models._prediction import Predictions
 from graphattn.models._reports import Report, bootstrap_correlation
 from graphattn.models._saving import ModelFiles
@@ -75,7 +76,7 @@ class Regression(Task):
 
     @override
     def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
-        return {**input_fields(x), "value": round(float(prediction), 6)}
+        return {**input_fields(x), "value": shorten(float(prediction), self.scale)}
 
     # -- labels --------------------------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class Regression(Task):
     def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if min(labels) == max(labels):
             hint = "Give examples with different targets."
-            raise DataError(f"all targets of the {where} are {labels[0]:g}, so there is no correlation", hint=hint)
+            raise DataError(f"all targets of the {where} are {labels[0]:.12g}, so there is no correlation", hint=hint)
         return labels
 
     @override
@@ -96,7 +97,7 @@ class Regression(Task):
         scale = float(np.std(examples.labels))
         if min(examples.labels) == max(examples.labels) or scale < 1 / MAX_TARGET:
             raise DataError(
-                f"all targets are {examples.labels[0]:g}; training needs at least two different ones",
+                f"all targets are {examples.labels[0]:.12g}; training needs at least two different ones",
                 hint="Check the column of the label.",
             )
         if previous is not None:
@@ -137,7 +138,7 @@ class Regression(Task):
             self.main_metric,
             interval=bootstrap_correlation(gold, predicted),
             ranges=_compare_ranges(gold, predicted),
-            find_mistakes=partial(_list_errors, examples, predicted),
+            find_mistakes=partial(_list_errors, examples, predicted, self.scale),
         )
 
     # -- inspection ----------------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ class Regression(Task):
 
     @override
     def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
-        return inputs.title, round(self.mean + self.scale * float(scores[0, 0]), 6), {}
+        return inputs.title, shorten(self.mean + self.scale * float(scores[0, 0]), self.scale), {}
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -220,20 +221,26 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
 def _compare_ranges(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> dict[str, dict[str, float]]:
     """Range of targets -> means of targets and predictions, mean squared error, and number of texts."""
     edges = np.unique(np.quantile(gold, np.linspace(0, 1, _RANGES + 1)))
+    names = name_numbers(edges.tolist())
     numbers = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, len(edges) - 2)
     rows = {}
     for number in np.unique(numbers).tolist():
         inside = numbers == number
         errors = predicted[inside] - gold[inside]
         means = {"gold": gold[inside], "predicted": predicted[inside], "mse": errors**2}
-        name = f"{edges[number]:g} to {edges[number + 1]:g}"
-        rows[name] = {**{key: float(values.mean()) for key, values in means.items()}, "support": int(inside.sum())}
+        row = {key: float(values.mean()) for key, values in means.items()}
+        rows[f"{names[number]} to {names[number + 1]}"] = {**row, "support": int(inside.sum())}
     return rows
 
 
-def _list_errors(examples: Examples, predicted: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+def _list_errors(examples: Examples, predicted: npt.NDArray[np.float64], scale: float) -> list[dict[str, Any]]:
     """Texts with target, prediction and error."""
     return [
-        {**examples.show(number), "gold": gold, "predicted": round(value, 6), "error": round(value - gold, 6)}
+        {
+            **examples.show(number),
+            "gold": gold,
+            "predicted": shorten(value, scale),
+            "error": shorten(value - gold, scale),
+        }
         for number, (gold, value) in enumerate(zip(examples.labels, predicted.tolist(), strict=True))
     ]

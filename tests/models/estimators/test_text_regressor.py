@@ -10,6 +10,7 @@ from sklearn.model_selection import cross_val_score
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import HeadOptions, PairRegressor, TextRegressor, TrainingOptions, load
+from graphattn.models._model_card import _format_report
 from graphattn.models.inspection.attributions._gradients import gradient_times_weight
 
 KINDS = ("regressor", "pair regressor")
@@ -98,6 +99,30 @@ def test_report(tiny, corpus):
     assert header.split() == ["gold", "predicted", "mse", "support"]
     assert rows[-1].startswith("pearson: ")
     json.dumps(report, allow_nan=False)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e-7, 3e-7), (10.0, 1.6e9), (1e30, 0.0), (1e-30, 0.0)])
+def test_targets_of_any_magnitude(scale, offset, tiny, corpus):
+    """Data keep their digits, and the table of ranges all texts."""
+    texts, y = corpus("regressor")
+    targets = [offset + scale * (value + number / 100) for number, value in enumerate(y)]
+    regressor = tiny("regressor").fit(texts, targets)
+    predicted, unit = regressor.predict(texts), 1e-6 * np.std(targets)
+    assert [row["value"] for row in regressor.predict_rows(texts)] == pytest.approx(predicted, abs=unit)
+    assert regressor.attention(texts[0]).prediction == pytest.approx(predicted[0], abs=100 * unit)
+    report = regressor.report(texts, targets)
+    errors = {row["text"]: (row["predicted"], row["error"]) for row in report.mistakes}
+    for text, target, value in zip(texts, targets, predicted, strict=True):
+        assert errors[text] == pytest.approx((value, value - target), abs=unit)
+    assert sum(row["support"] for row in report["ranges"].values()) == len(texts)
+    assert len(report["ranges"]) == 5
+    bounds = report["confidence_interval"]
+    assert bounds["low"] < bounds["high"]
+    _, *rows = str(report).splitlines()
+    for table in (rows, _format_report(report).partition("ranges")[2].splitlines()[2:]):
+        cells = [row.replace("|", " ").split()[-4:-1] for row in table[:5]]
+        assert len({gold for gold, _, _ in cells}) == 5
+        assert all(float(mse) for _, _, mse in cells)
 
 
 def test_inspection(tiny, corpus):
