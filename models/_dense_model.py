@@ -48,6 +48,8 @@ class _PretrainedAttention(DenseAttention):
 
 
 class _DenseMSTrans(nn.Module):
+    takes_empty_texts = True
+
     def __init__(self, encoder: MSTransEncoder):
         super().__init__()
         self.relations, self.width = encoder.relations(), encoder.width
@@ -65,6 +67,8 @@ class _DenseMSTrans(nn.Module):
 
 
 class _DensePretrained(nn.Module):
+    takes_empty_texts = False  # they have special tokens
+
     def __init__(self, encoder: PretrainedEncoder):
         super().__init__()
         self.relations, self.buckets = encoder.relations(), encoder.architecture.buckets
@@ -91,6 +95,8 @@ class _DensePretrained(nn.Module):
 
 
 class _DenseStack(nn.Module):
+    takes_empty_texts = False
+
     def __init__(self, encoder: StackedEncoder):
         super().__init__()
         assert encoder.upper is not None
@@ -216,11 +222,16 @@ class DenseModel(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> Tensor | tuple[Tensor, Tensor]:
+        count = input_ids.shape[1]
+        if self.encoder.takes_empty_texts:  # a column of padding: ONNX cannot reshape tensors without numbers
+            input_ids, attention_mask = F.pad(input_ids, (0, 1)), F.pad(attention_mask, (0, 1))
         states = self.encoder(self.embedding(input_ids), attention_mask, input_ids, token_type_ids)
         rows = states if self.pooling is None else self.pooling(states, attention_mask)
         if self.head is None:
             return states, rows
         scores: Tensor = self.head(rows)
+        if self.pooling is None:
+            scores = scores[:, :count]
         mean, unit = self.rescale
         return scores if self.rescale == (0.0, 1.0) else scores * unit + mean
 

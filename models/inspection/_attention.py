@@ -59,6 +59,11 @@ class Attention:
     sentences : text -> its sentence, with words and dependencies: given ones, or those of the model's parser
     maps : the weights
 
+    Raises
+    ------
+    ConfigError
+        when a map connects parts or positions that ``tokens`` does not have
+
     Examples
     --------
     >>> from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions
@@ -82,6 +87,24 @@ class Attention:
     tokens: Mapping[str, tuple[str, ...]]
     sentences: Mapping[str, Sentence] = field(repr=False)
     maps: tuple[AttentionMap, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for number, single in enumerate(self.maps):
+            for end in ("source", "target"):
+                part, positions = getattr(single, f"{end}_part"), getattr(single, f"{end}s")
+                if part not in self.tokens:
+                    parts = ", ".join(map(repr, self.tokens))
+                    raise ConfigError(
+                        f"{{maps}}[{number}].{end}_part is {part!r}; tokens has {parts}", options=("maps",)
+                    )
+                count = len(self.tokens[part])
+                if len(positions) and not 0 <= positions.min() <= positions.max() < count:
+                    wrong = positions[(positions < 0) | (positions >= count)][0]
+                    raise ConfigError(
+                        f"{{maps}}[{number}].{end}s has position {wrong}; part {part!r} has {count} tokens, counted "
+                        "from 0",
+                        options=("maps",),
+                    )
 
     def only(self, *, layer: int | None = None, head: int | None = None, relation: str | None = None) -> Attention:
         """Select weights.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from torch import Tensor
 
+from graphattn._precision import at_least_float32
 from graphattn._ragged import Ints
 from graphattn._scales import Scale
 from graphattn._schema import WINDOW
@@ -17,6 +20,7 @@ from graphattn.exceptions import ConfigError
 SOURCE, TARGET = "source", "target"
 """Names of the parts of a translation."""
 Floats = npt.NDArray[np.floating]
+_SHAPES = "edges", "heads", "features"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,13 @@ class AttentionMap:
     sources, targets : (E,) positions in these parts; ``[CLS]`` is position 0 of a text
     weights : (E, heads); for each head the weights of the edges into one target sum to one, over all maps of the head
     features : (E, heads, F) weights by feature, on request (MTSA); ``weights`` are their means
+
+    Arrays may be given as tensors or lists.
+
+    Raises
+    ------
+    ConfigError
+        when an array has another shape, or positions are not integers
     """
 
     layer: int
@@ -46,6 +57,22 @@ class AttentionMap:
     targets: Ints
     weights: Floats
     features: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for name, dimensions in (("sources", 1), ("targets", 1), ("weights", 2), ("features", 3)):
+            values = getattr(self, name)
+            if name == "features" and values is None:
+                continue
+            array = _to_array(values)
+            if array.ndim != dimensions or len(array) != len(self.sources):
+                raise ConfigError(
+                    f"{{{name}}} has shape {array.shape}; expected {', '.join(_SHAPES[:dimensions])} "
+                    f"for {len(self.sources)} sources",
+                    options=(name,),
+                )
+            if dimensions == 1 and array.dtype.kind not in "iu" and len(array):
+                raise ConfigError(f"{{{name}}} are {array.dtype}; positions are integers", options=(name,))
+            object.__setattr__(self, name, array)
 
     @property
     def heads(self) -> range:
@@ -72,6 +99,12 @@ class AttentionMap:
     def by_head(self) -> Iterator[AttentionMap]:
         """One map per head."""
         return map(self.of_head, self.heads)
+
+
+def _to_array(values: Any) -> npt.NDArray[Any]:
+    if isinstance(values, Tensor):
+        values = at_least_float32(values.detach().cpu()) if values.is_floating_point() else values.cpu()
+    return np.asarray(values)
 
 
 def scale_of(relation: str) -> str | None:

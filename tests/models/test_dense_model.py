@@ -57,6 +57,15 @@ def test_windows(options):
     np.testing.assert_allclose(found, estimator.predict_proba(TEXTS), atol=1e-6)
 
 
+@pytest.mark.parametrize("pooling", ["max", "mean", "mean-max", "source2token"])
+def test_empty_texts_without_cls(pooling):
+    estimator = fit(head={"pooling": pooling}, options=encoder(heads=2, layers=1), inputs=InputOptions(cls=False))
+    model = estimator.to_dense()
+    for texts in ([""], ["", ""], ["", "a b"]):
+        found = model(*pad_ids(estimator, texts)).softmax(1)
+        np.testing.assert_allclose(found, estimator.predict_proba(texts), atol=1e-6)
+
+
 def test_a_tagger():
     words, tags = [text.split() for text in TEXTS], [text.split() for text in TEXTS]
     tagger = fit(SequenceTagger, words, tags, inputs=InputOptions(level="bpe", characters=False))
@@ -127,6 +136,25 @@ def test_what_cannot_be_exported_is_named(make, parts):
 def test_other_edges_are_named():
     with pytest.raises(ConfigError, match="heads along star, heads along dilated:3:2 cannot be exported"):
         make_dense_encoder(MSTransEncoder(encoder(relations="star=1,dilated:3:2=1")))
+
+
+def test_onnx_of_empty_texts_without_cls(tmp_path):
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    words = [text.split() for text in TEXTS]
+    inputs = InputOptions(cls=False, characters=False)
+    for kind, X, y, options in (
+        (TextClassifier, TEXTS, LABELS, {"head": {"pooling": "max"}}),
+        (SequenceTagger, words, words, {}),
+    ):
+        estimator = fit(kind, X, y, encoder(heads=2, layers=1), inputs=inputs, **options)
+        path = tmp_path / kind.__name__ / "model.onnx"
+        estimator.to_onnx(path)
+        session, model = runtime.InferenceSession(path), estimator.to_dense()
+        for ids, mask in (torch.zeros(2, 1, 0), torch.zeros(2, 2, 0), pad_ids(estimator, ["", "a b"])):
+            rows = {"input_ids": ids.long(), "attention_mask": mask.long()}
+            found = session.run(None, {name: values.numpy() for name, values in rows.items()})[0]
+            np.testing.assert_allclose(found, model(*rows.values()), atol=1e-5)
 
 
 def test_an_onnx_file_has_labels_and_thresholds(tmp_path):

@@ -3,9 +3,47 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, Hint
+from graphattn.models.inspection import Attention, AttentionMap
 from graphattn.models.inspection._attention_map import for_display
+
+
+def make_attention(sources=(0, 1, 0, 1), targets=(0, 0, 1, 1), weights=((0.5,), (0.5,), (0.25,), (0.75,)), part="text"):
+    single = AttentionMap(0, 0, "all", part, "text", sources, targets, weights)
+    words = ("not", "silly")
+    return Attention("not silly", "good", {"good": 1.0}, {"text": words}, {"text": Sentence(words)}, (single,))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor, lambda values: torch.tensor(values).bfloat16()])
+def test_arrays_may_be_tensors(kind):
+    values = [[0.5], [0.5], [0.25], [0.75]]
+    weights = kind(values).requires_grad_() if kind is torch.tensor else kind(values)
+    ends = (kind, kind) if kind in (list, np.array) else (torch.tensor, torch.tensor)
+    attention = make_attention(ends[0]([0, 1, 0, 1]), ends[1]([0, 0, 1, 1]), weights)
+    assert attention.table().weight.tolist() == [0.5, 0.5, 0.25, 0.75]
+    assert attention.matrix(0, 0).toarray().tolist() == [[0.5, 0.5], [0.25, 0.75]]
+    assert len(attention.top(2)) == 2
+    assert attention.graph().number_of_edges() == 4
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "message"),
+    [
+        ({"sources": [0, 1, 0, 2]}, ("maps",), "position 2; part 'text' has 2 tokens"),
+        ({"targets": torch.tensor([0, -1, 1, 1])}, ("maps",), "position -1"),
+        ({"part": "first"}, ("maps",), "'first'"),
+        ({"sources": [0.0, 1, 0, 1]}, ("sources",), "integers"),
+        ({"targets": [0, 0, 1]}, ("targets",), "4 sources"),
+        ({"weights": [0.5] * 4}, ("weights",), "edges, heads"),
+    ],
+)
+def test_invalid_maps_are_rejected(arrays, options, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        make_attention(**arrays)
+    assert caught.value.options == options
 
 
 def test_table_of_a_text(estimators):
