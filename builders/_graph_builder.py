@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,9 @@ from graphattn.builders._batch import TextBatch, range_edges
 from graphattn.builders._layout import Layout, concatenate
 from graphattn.builders._sentence import Sentence, assign_sentence_ids
 from graphattn.builders._vocabulary import Vocabulary
-from graphattn.builders._word_boundaries import Source
+from graphattn.builders._word_boundaries import Source, check_is_batch
 from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation, parse_relations
-from graphattn.builders.relations._base import iterate_operands
+from graphattn.builders.relations._base import as_relation, iterate_operands
 from graphattn.builders.relations._validation import (
     check_nodes,
     count_edges,
@@ -47,7 +47,7 @@ class TextGraphBuilder:
 
     Parameters
     ----------
-    relations : the kinds of edges, or their names, ``"window:3,star"``
+    relations : the kinds of edges, or their names: ``[Window(3), "star"]`` or ``"window:3,star"``
     cls : put a ``[CLS]`` token, at position 0, before each sentence
     vocabulary : assigns ids to tokens; with it, raw texts are accepted. That of a pretrained model has its own special
         tokens, which batches get instead of ``[CLS]``
@@ -57,7 +57,8 @@ class TextGraphBuilder:
     Raises
     ------
     ConfigError
-        when two relations have the same name and node types, dependency labels differ, or a relation needs vectors
+        when a relation does not exist, two have the same name and node types, dependency labels differ, or a relation
+        needs vectors
 
     Examples
     --------
@@ -69,15 +70,20 @@ class TextGraphBuilder:
 
     def __init__(
         self,
-        relations: str | Sequence[Relation],
+        relations: str | Iterable[Relation | str],
         *,
         cls: bool = True,
         vocabulary: Vocabulary | None = None,
         vectors: npt.NDArray[np.floating] | None = None,
         joins_pairs: bool = True,
     ):
-        relations = parse_relations(relations) if isinstance(relations, str) else relations
-        self.relations = _drop_repeated_membership([part for relation in relations for part in relation.parts()])
+        if isinstance(relations, str):
+            relations = parse_relations(relations)
+        elif isinstance(relations, type) or not isinstance(relations, Iterable):
+            as_relation(relations)  # reports whatever is no relation
+            raise ConfigError(f"relations are one relation, {relations!r}; give a list of them")
+        parts = [part for relation in relations for part in as_relation(relation).parts()]
+        self.relations = _drop_repeated_membership(parts)
         self.special_tokens = None if vocabulary is None else vocabulary.special_tokens
         self.cls, self.vocabulary = cls and self.special_tokens is None, vocabulary
         self.joins_pairs = joins_pairs
@@ -105,6 +111,7 @@ class TextGraphBuilder:
             when a relation needs heads and a sentence has none, a raw text comes without a vocabulary, or a
             feature does not fit the tokens
         """
+        check_is_batch(sentences)
         columns: dict[str, TokenFeature] = {}
         with_sentences = any(relation.needs_sentences for relation in self.relations)
         if self.vocabulary is not None:
@@ -148,7 +155,11 @@ class TextGraphBuilder:
     @property
     def deprel_id(self) -> Callable[[str], int] | None:
         """Name of a dependency relation -> id; None when no relation uses heads."""
-        return self._dependency.deprel_id if any(relation.takes_heads for relation in self.relations) else None
+        return (
+            self._dependency.deprel_id
+            if any(relation.takes_heads or relation.needs_heads for relation in self.relations)
+            else None
+        )
 
     @property
     def needs_heads(self) -> bool:
@@ -317,6 +328,4 @@ def _as_sentence(source: Source) -> Sentence:
             f"{source[:30]!r} is a raw text",
             hint="Give TextGraphBuilder(vocabulary=...) to tokenize it, or give a list of words.",
         )
-    if isinstance(source, Sentence):
-        return source
-    return Sentence(tuple(source))
+    return source if isinstance(source, Sentence) else Sentence(source)

@@ -277,7 +277,10 @@ class WordSplitter:
 
 
 def check_is_batch(sources: object) -> None:
-    """Raise DataError for one text, which a type checker accepts as a sequence of strings, or a table."""
+    """Raise DataError for one text, which a type checker accepts as a sequence of strings, a table, or no list."""
+    if not isinstance(sources, Iterable):
+        sources_type = type(sources).__name__
+        raise DataError(f"a {sources_type} where a list of texts is expected", hint="Put one text into a list.")
     if isinstance(sources, str):
         raise DataError("one text where several are expected", hint="Put it into a list.")
     if getattr(sources, "ndim", 1) != 1:

@@ -33,7 +33,7 @@ class Relation(ABC):
     name : the edge type's name
     source, target : node types of both ends
     needs_heads : whether every sentence must have dependency heads
-    takes_heads : whether edges follow dependency heads, required or not
+    takes_heads : whether edges follow dependency heads where a sentence has them
     needs_sentences : whether the layout must have the sentences of each text
     needs_links : whether edges follow the links of sentences
     needs_vectors : whether the builder must have a vector for each entry of its vocabulary
@@ -105,13 +105,21 @@ class Relation(ABC):
         """(B,) number of incoming edges of each sentence, from the (N_dst + 1,) first edge of each destination."""
         return edges_per_sentence(layout, self.target, indptr, self.nodes(layout))
 
-    def __or__(self, other: Relation) -> Relation:
+    def __or__(self, other: Relation | str) -> Relation:
         """Union."""
         return COMPOSITIONS["union"](self, other)
 
-    def __and__(self, other: Relation) -> Relation:
+    def __ror__(self, other: str) -> Relation:
+        """Union."""
+        return COMPOSITIONS["union"](other, self)
+
+    def __and__(self, other: Relation | str) -> Relation:
         """Intersection."""
         return COMPOSITIONS["intersection"](self, other)
+
+    def __rand__(self, other: str) -> Relation:
+        """Intersection."""
+        return COMPOSITIONS["intersection"](other, self)
 
     def reverse(self) -> Relation:
         """The same edges with sources and targets swapped."""
@@ -123,6 +131,20 @@ class Relation(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def as_relation(relation: object) -> Relation:
+    """A relation, given as such or by name; a ConfigError for anything else."""
+    if isinstance(relation, Relation):
+        return relation
+    if isinstance(relation, str):
+        from graphattn.builders.relations._names import parse_relation  # imports this module
+
+        return parse_relation(relation)
+    problem = f"{relation!r} is no relation"
+    if isinstance(relation, type):
+        problem = f"{relation.__name__} is a class; call it with its parameters"
+    raise ConfigError(f"{problem}; give relations such as Window(3), or names such as 'window:3'")
 
 
 def iterate_operands(relation: Relation) -> Iterator[Relation]:

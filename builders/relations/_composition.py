@@ -15,7 +15,7 @@ from graphattn._ragged import Ints, offsets_from_counts
 from graphattn._schema import TOKEN, WORD
 from graphattn.builders._batch import Nodes, RelationArrays
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import COMPOSITIONS, Relation
+from graphattn.builders.relations._base import COMPOSITIONS, Relation, as_relation
 from graphattn.builders.relations._csc import destinations
 from graphattn.builders.relations._word_group import WordGroup
 from graphattn.exceptions import ConfigError
@@ -24,11 +24,12 @@ from graphattn.exceptions import ConfigError
 class ComposedRelation(Relation):
     """A relation composed of operands; it needs whatever they need."""
 
-    def __init__(self, *operands: Relation):
+    def __init__(self, *relations: Relation | str):
+        operands = [as_relation(relation) for relation in relations]
         for operand in operands:
             if operand not in operand.parts():
                 raise ConfigError(f"relation {operand.name!r} has several kinds of edges; compose its parts()")
-        self._operands = operands
+        self._operands = tuple(operands)
         for need in ("needs_heads", "takes_heads", "needs_sentences", "needs_links", "needs_vectors"):
             setattr(self, need, any(getattr(operand, need) for operand in operands))
 
@@ -57,7 +58,8 @@ class _SetOfEdges(ComposedRelation):
 
     sign: str
 
-    def __init__(self, *operands: Relation):
+    def __init__(self, *relations: Relation | str):
+        operands = [as_relation(relation) for relation in relations]
         if len(operands) < 2:
             raise ConfigError(f"{type(self).__name__} of {len(operands)} relations; give two or more")
         flattened = [operand.operands() if type(operand) is type(self) else (operand,) for operand in operands]
@@ -88,7 +90,7 @@ class _SetOfEdges(ComposedRelation):
 
 
 class Union(_SetOfEdges):
-    """The edges of any of the relations.
+    """The edges of any of the relations, which may be given by name: ``Union("window:3", "global")``.
 
     Raises
     ------
@@ -143,7 +145,8 @@ class Reverse(ComposedRelation):
     ('word', 'reverse(in)', 'token')
     """
 
-    def __init__(self, relation: Relation):
+    def __init__(self, relation: Relation | str):
+        relation = as_relation(relation)
         super().__init__(relation)
         self.source, self.target = relation.target, relation.source
         self.name = f"reverse({relation.name})"

@@ -14,7 +14,7 @@ from graphattn._schema import TOKEN
 from graphattn._validation import require_range
 from graphattn.builders._batch import RelationArrays
 from graphattn.builders._layout import Layout
-from graphattn.builders.relations._base import Relation, iterate_operands
+from graphattn.builders.relations._base import Relation, as_relation, iterate_operands
 from graphattn.builders.relations._composition import ComposedRelation
 from graphattn.builders.relations._csc import destinations
 from graphattn.exceptions import ConfigError
@@ -55,8 +55,9 @@ class RelativePositions(ComposedRelation):
     ('relative:2(window:3)', [2, 3, 1, 2])
     """
 
-    def __init__(self, relation: Relation, clip: int):
+    def __init__(self, relation: Relation | str, clip: int):
         require_range("clip", clip, min=1)
+        relation = as_relation(relation)
         super().__init__(relation)
         if (relation.source, relation.target) != (TOKEN, TOKEN):
             raise ConfigError(f"relation {relation.name!r} does not join tokens, so it has no distances")

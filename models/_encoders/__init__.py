@@ -79,8 +79,9 @@ def options_class(name: str) -> type[EncoderOptions]:
     return ENCODERS[name][0]
 
 
-def make_encoder(options: EncoderOptions) -> Encoder:
-    """Build the encoder that the options describe."""
+def make_encoder(options: str | EncoderOptions | Mapping[str, Any]) -> Encoder:
+    """Build the encoder that the options describe, or that a name does, with its default options."""
+    options = encoder_options(options)
     return ENCODERS[options.name][1](options)
 
 

@@ -24,7 +24,7 @@ from graphattn.builders import (
 from graphattn.builders._graph_builder import CLS_ID
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
 from graphattn.builders.relations._base import RangeRelation
-from graphattn.exceptions import ConfigError, DataError, GraphError
+from graphattn.exceptions import ConfigError, DataError, GraphError, UnregisteredError
 
 SCALES = (1, 3, "N/16", "N/8", "N/4", "N")
 EVERYTHING = (
@@ -169,6 +169,57 @@ def test_invalid_sets_of_relations_are_rejected(relations, message):
     with pytest.raises(ConfigError) as caught:
         TextGraphBuilder(relations)
     assert str(caught.value) == message
+
+
+def test_relations_by_name():
+    relations = ["window:3", Window(5), "forward|global:2", "binary"]
+    names = [relation.name for relation in TextGraphBuilder(relations).relations]
+    assert names[:3] == ["window:3", "window:5", "forward|global:2"]
+    assert [relation.name for relation in TextGraphBuilder(iter(relations)).relations] == names
+    with pytest.raises(UnregisteredError, match="window"):
+        TextGraphBuilder(["windw:3"])
+
+
+@pytest.mark.parametrize(
+    "relations", [Window(3), Window, [Window], None, 3, [3], [None], [["window:3"]], [{"window:3": 1}], [lambda: 0]]
+)
+def test_other_values_than_relations_are_rejected(relations):
+    with pytest.raises(ConfigError, match=r"Window\(|relation"):
+        TextGraphBuilder(relations)
+
+
+@pytest.mark.parametrize("method", ["layout", "text_batch", "batch"])
+@pytest.mark.parametrize("vocabulary", [None, Vocabulary.train(["a b c"])], ids=["words", "vocabulary"])
+@pytest.mark.parametrize("sources", ["a b c", Sentence(["a"]), None, 3, [None], [3]])
+def test_texts_are_a_list(method, vocabulary, sources):
+    builder = TextGraphBuilder([Window(3)], vocabulary=vocabulary)
+    with pytest.raises(DataError):
+        getattr(builder, method)(sources)
+
+
+@pytest.mark.parametrize("need", ["needs_heads", "takes_heads", "needs_sentences", "needs_links"])
+def test_one_attribute_is_enough(need):
+    """A relation reads what it asks for, without a second attribute."""
+
+    class Reader(RangeRelation):
+        name = "reader"
+
+        def bounds(self, layout):
+            read.append(layout)
+            return np.arange(layout.num_tokens), np.arange(layout.num_tokens) + 1
+
+    setattr(Reader, need, True)
+    read = []
+    sentence = Sentence(["a", "b"], heads=[2, 0], deprels=["nsubj", "root"], links=[(0, 1)])
+    for relation in (Reader(), Reader().reverse(), Reader() | Window(3)):
+        TextGraphBuilder([relation]).text_batch([sentence])
+        layout = read[-1]
+        if need.endswith("heads"):
+            assert layout.heads.tolist() == [-1, 2, -1]  # with [CLS]
+        elif need == "needs_sentences":
+            assert len(layout.sentence_counts) == 1
+        else:
+            assert layout.links is not None
 
 
 def test_a_batch_needs_no_relation():

@@ -18,6 +18,7 @@ from graphattn.builders import (
     Relation,
     RelationArrays,
     RelativePositions,
+    Reverse,
     Sentence,
     SentenceNodes,
     Star,
@@ -144,8 +145,32 @@ def test_labels_of_a_composed_dependency_must_agree():
 
 
 @pytest.mark.parametrize(
+    ("compose", "name"),
+    [
+        (lambda: Union("window:3", "all"), "window:3|all"),
+        (lambda: Intersection("window:3", Complete()), "window:3&all"),
+        (lambda: Window(3) | "all", "window:3|all"),
+        (lambda: "window:3" | Complete(), "window:3|all"),
+        (lambda: Window(3) & "all", "window:3&all"),
+        (lambda: "window:3" & Complete(), "window:3&all"),
+        (lambda: Intersection("window:3|random:1", "all"), "(window:3|random:1)&all"),
+        (lambda: Reverse("in"), "reverse(in)"),
+        (lambda: RelativePositions("window:3", 2), "relative:2(window:3)"),
+    ],
+)
+def test_operands_by_name(compose, name):
+    assert compose().name == compose().spec == name
+
+
+@pytest.mark.parametrize(
     ("compose", "message"),
     [
+        (lambda: Union(Window, "all"), "Window is a class"),
+        (lambda: Union("window:3", 3), "3 is no relation"),
+        (lambda: Window(3) | None, "None is no relation"),
+        (lambda: Reverse(None), "None is no relation"),
+        (lambda: RelativePositions(["window:3"], 2), "is no relation"),
+        (lambda: Intersection("windw:3", "all"), "did you mean 'window'"),
         (lambda: Union(Window(3)), "Union of 1 relations"),
         (lambda: Window(3) | Membership(), "different nodes .*: 'window:3' token -> token, 'in' token -> word"),
         (lambda: Star() | Window(3), "relation 'star' has several kinds of edges"),
