@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from graphattn._backends.base import Backend, Rows, split_rows
 from graphattn._backends.registry import load_backend
 from graphattn._backends.torch import sum_by_weights
-from graphattn._edges import Edges, Graph
+from graphattn._edges import Edges, Graph, edges_for_rows
 from graphattn._flops import is_counting, report_products
 from graphattn._gradients import forbid_double_backward
 from graphattn._schema import CanonicalRelation
@@ -24,7 +24,7 @@ from graphattn.exceptions import GraphError
 
 @overload
 def attend(
-    graph: Graph | Edges,
+    graph: Graph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -40,7 +40,7 @@ def attend(
 
 @overload
 def attend(
-    graph: Graph | Edges,
+    graph: Graph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -56,7 +56,7 @@ def attend(
 
 @opaque
 def attend(
-    graph: Graph | Edges,
+    graph: Graph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -74,8 +74,8 @@ def attend(
 
     Parameters
     ----------
-    graph : a :class:`~graphattn.builders._batch.TextBatch`, a graph of DGL or PyTorch Geometric, or
-        :class:`~graphattn._edges.Edges`
+    graph : :class:`~graphattn._edges.Edges`, or any graph that :meth:`Edges.of <graphattn._edges.Edges.of>` takes: of
+        DGL or PyTorch Geometric, a sparse matrix (N_dst, N_src), an ``edge_index`` (sources, destinations), ...
     query : (N_dst, H, D), one row for each destination node
     key : (N_src, H, D), one row for each source node
     value : (N_src, H, D_v)
@@ -112,7 +112,7 @@ def attend(
     >>> attend(edges, q, k, torch.tensor([[[1.0]], [[3.0]]])).flatten()
     tensor([1., 2.])
     """
-    edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
+    edges = edges_for_rows(graph, etype, query, key)
     edges.check(query, key, value, bias)
     require_range("dropout", dropout, min=0, below=1)
     out, weights = attend_layer(

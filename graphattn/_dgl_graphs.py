@@ -16,7 +16,7 @@ from torch import Tensor
 
 from graphattn._edges import Edges, RelationEdges, is_arange
 from graphattn._optional_packages import explain_import_error
-from graphattn._schema import TOKEN, CanonicalRelation
+from graphattn._schema import TOKEN, CanonicalRelation, find_node_type
 from graphattn.exceptions import GraphError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def make_graph_in_edge_order(
 
 
 class DGLBatch:
-    """Reads a DGL graph as a :class:`~graphattn._edges.GraphBatch`."""
+    """Reads a DGL graph as a :class:`~graphattn._edges.GraphBatch`; nodes without a type count as tokens."""
 
     def __init__(self, graph: DGLGraph):
         self.graph = graph
@@ -119,11 +119,11 @@ class DGLBatch:
 
     def num_nodes(self, node_type: str = TOKEN) -> int:
         """Nodes of a type."""
-        return int(self.graph.num_nodes(node_type))
+        return int(self.graph.num_nodes(find_node_type(self.graph.ntypes, node_type)))
 
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
         """(B,) nodes of a type in each graph of the batch."""
-        return self.graph.batch_num_nodes(node_type)
+        return self.graph.batch_num_nodes(find_node_type(self.graph.ntypes, node_type))
 
     def _read_edges(self, relation: CanonicalRelation) -> Edges:
         cache = _edge_cache(self.graph)

@@ -13,16 +13,21 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn._devices import copy_together
-from graphattn._schema import ONLY, CanonicalRelation, find_relation
+from graphattn._schema import ONLY, CanonicalRelation, find_node_type, find_relation, is_nameless
 from graphattn._transforms import opaque
 from graphattn.exceptions import GraphError
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+    from scipy.sparse import sparray, spmatrix
     from torch_geometric.data import Data, HeteroData
 
-Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data"
-"""Graphs from which ``attend``, layers and encoders read edges."""
+Graph: TypeAlias = "GraphBatch | DGLGraph | HeteroData | Data | Edges | Tensor | spmatrix | sparray"
+"""Graphs from which ``attend``, layers and encoders read edges.
+
+A tensor is an ``edge_index`` (2, E), a row of sources and a row of destinations, or a sparse matrix. The rows of sparse
+matrices are destinations and their columns sources, as in PyG's ``adj_t``.
+"""
 
 
 T = TypeVar("T")
@@ -196,17 +201,38 @@ class Edges:
 
     @classmethod
     @opaque
-    def of(cls, graph: Graph, etype: str | CanonicalRelation | None = None) -> Edges:
+    def of(
+        cls,
+        graph: Graph,
+        etype: str | CanonicalRelation | None = None,
+        *,
+        num_nodes: tuple[int, int] | None = None,
+    ) -> Edges:
         """The edges of one relation of a graph.
 
         Edges of DGL and PyTorch Geometric are cached while the graph lives, and read again after it was changed.
+
+        Parameters
+        ----------
+        graph : a :class:`~graphattn.builders._batch.TextBatch`; a graph of DGL or PyTorch Geometric; an ``edge_index``
+            (2, E), a row of sources and a row of destinations; or a sparse matrix (N_dst, N_src) of PyTorch, SciPy or
+            PyTorch Geometric (``adj_t``), whose values are not read
+        etype : the relation, by name or as a canonical triple; optional when the graph has only one
+        num_nodes : N_src and N_dst of an ``edge_index``
 
         Raises
         ------
         GraphError
             when it is no graph, or lacks the relation
+
+        Examples
+        --------
+        >>> edge_index = torch.tensor([[2, 0], [0, 1]])  # 2 -> 0, 0 -> 1
+        >>> matrix = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(2), (3, 3))  # row 0 has column 2
+        >>> Edges.of(matrix).sources.tolist(), Edges.of(edge_index, num_nodes=(3, 3)).sources.tolist()
+        ([2, 0], [2, 0])
         """
-        edges = as_batch(graph).edges
+        edges = as_batch(graph, num_nodes).edges
         return edges[find_relation(list(edges), etype)]
 
     @property
@@ -425,22 +451,45 @@ def _check_bounds(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: T
         raise GraphError(f"edge_ids must be a permutation of the numbers from 0 to {count - 1}")
 
 
+class LayerEdges(dict[str, Edges]):
+    """Name of a relation -> its edges, with the canonical edge types that the graph has for the names."""
+
+    relations: Mapping[str, CanonicalRelation]
+
+
 @opaque
-def edges_of(graph: Graph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:
+def edges_of(
+    graph: Graph,
+    relations: Iterable[str],
+    device: torch.device | str = "cpu",
+    *,
+    num_nodes: tuple[int, int] | None = None,
+) -> LayerEdges:
     """The edges of each relation, for all layers of an encoder.
 
     Parameters
     ----------
-    graph : a batch with these relations
-    relations : names
+    graph : a batch with these relations, or any graph that :meth:`Edges.of` takes
+    relations : names; in a graph without names, such as :class:`Edges`, any name stands for the only relation
     device : of the returned edges
+    num_nodes : N_src and N_dst of an ``edge_index``
 
     Raises
     ------
     GraphError
         when the graph lacks a relation
     """
-    return {relation: Edges.of(graph, relation).to(device) for relation in relations}
+    names = list(relations)
+    by_relation = as_batch(graph, num_nodes).edges
+    present = list(by_relation)
+    if is_nameless(present) and len(names) > 1:
+        raise GraphError(
+            f"the graph has one relation without a name; give a graph, or {{name: Edges}}, with: {', '.join(names)}"
+        )
+    found = {name: find_relation(present, name) for name in names}
+    edges = LayerEdges({name: by_relation[relation].to(device) for name, relation in found.items()})
+    edges.relations = found
+    return edges
 
 
 def edges_for_layer(
@@ -454,20 +503,57 @@ def edges_for_layer(
     If the inputs are those of the sources only, ``destinations`` are (N_dst, ...).
     """
     names = list(relations)
-    edges = graph if isinstance(graph, Mapping) else edges_of(graph, names, inputs.device)
+    if isinstance(graph, Mapping):
+        edges: Mapping[str, Edges] = graph
+    elif isinstance(graph, Edges) and len(names) == 1:
+        edges = {names[0]: graph}
+    else:
+        num_nodes = len(inputs), len(inputs if destinations is None else destinations)
+        edges = edges_of(graph, names, inputs.device, num_nodes=num_nodes)
+    if isinstance(edges, LayerEdges):
+        _check_node_types([edges.relations[name] for name in names if name in edges], destinations is not None)
     if names == [ONLY] and len(edges) == 1:
         edges = dict(zip(names, edges.values(), strict=True))
     for name in names:
         if name not in edges:
             raise GraphError(f"the edges of relation {name!r} are missing; read them with edges_of(graph, heads)")
+        if not isinstance(edges[name], Edges):
+            raise GraphError(
+                f"the edges of relation {name!r} are a {type(edges[name]).__name__}; read them with Edges.of, or give "
+                "the whole graph"
+            )
         edges[name].check_nodes(inputs, destinations)
     return [edges[name] for name in names]
+
+
+def _check_node_types(relations: Sequence[CanonicalRelation], is_pair: bool) -> None:
+    """Raise a GraphError unless all relations of a layer have the node types of its inputs."""
+    if len({(source, target) for source, _, target in relations}) > 1:
+        ends = ", ".join(f"{name!r} from {source!r} to {target!r}" for source, name, target in relations)
+        raise GraphError(f"relations of one layer lead between the same node types; use a layer for each of: {ends}")
+    for source, name, target in relations:
+        if not is_pair and source != target:
+            raise GraphError(
+                f"relation {name!r} leads from nodes of type {source!r} to {target!r}; give MultiScaleAttention a pair "
+                f"of inputs for it, those of {source!r} and those of {target!r}"
+            )
+
+
+def edges_for_rows(graph: Graph, etype: str | CanonicalRelation | None, query: Tensor, key: Tensor) -> Edges:
+    """One relation of a graph on the device of (N_dst, ...) queries; keys are (N_src, ...). ``Edges`` stay as is."""
+    if isinstance(graph, Edges):
+        return graph
+    return Edges.of(graph, etype, num_nodes=(len(key), len(query))).to(query.device)
 
 
 @opaque
 def features_of(graph: Graph, node_type: str) -> Mapping[str, Tensor]:
     """Features of the nodes of a type, name -> (N, ...)."""
-    return as_batch(graph).node_features[node_type]
+    features = as_batch(graph).node_features
+    node_type = find_node_type(list(features), node_type)
+    if node_type not in features:
+        raise GraphError(f"the graph has no nodes of type {node_type!r}; it has: {', '.join(features) or 'none'}")
+    return features[node_type]
 
 
 @opaque
@@ -502,13 +588,26 @@ _ADAPTERS = (
 """An attribute of another library's graphs, and the class that reads them: its module is imported when needed."""
 
 
-def as_batch(graph: Graph) -> GraphBatch:
-    """Any graph as a :class:`GraphBatch`, which shares its features."""
-    if isinstance(getattr(graph, "edges", None), Mapping):
+def as_batch(graph: Graph, num_nodes: tuple[int, int] | None = None) -> GraphBatch:
+    """Any graph as a :class:`GraphBatch`, which shares its features.
+
+    ``num_nodes`` are N_src and N_dst, of which only an ``edge_index`` does not tell.
+    """
+    if isinstance(getattr(graph, "edges", None), Mapping) and hasattr(graph, "batch_num_nodes"):
         return cast(GraphBatch, graph)
     for attribute, module, name in _ADAPTERS:
         if hasattr(graph, attribute):
             return cast(GraphBatch, getattr(import_module(module), name)(graph))
+    if is_untyped(graph):
+        from graphattn._untyped_graphs import UntypedBatch
+
+        return cast(GraphBatch, UntypedBatch(graph, num_nodes))
     raise GraphError(
-        f"graph is a {type(graph).__name__}; give a TextBatch, a graph of DGL or PyTorch Geometric, or Edges"
+        f"graph is a {type(graph).__name__}; give a TextBatch, a graph of DGL or PyTorch Geometric, Edges, an "
+        "edge_index of shape (2, edges), or a sparse matrix of shape (destinations, sources)"
     )
+
+
+def is_untyped(graph: object) -> bool:
+    """Whether a graph is one relation without a name: ``Edges``, an ``edge_index``, a sparse matrix."""
+    return isinstance(graph, (Edges, Tensor)) or hasattr(graph, "tocoo") or hasattr(graph, "sparse_sizes")

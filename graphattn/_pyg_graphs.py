@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from graphattn._edges import Edges, RelationEdges
 from graphattn._optional_packages import import_optional
 from graphattn._schema import TOKEN, CanonicalRelation
+from graphattn._untyped_graphs import cache_edges, check_index, edges_of_index, edges_of_matrix
 from graphattn.exceptions import GraphError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def make_pyg(
         slices[node_type], increments[node_type] = dict.fromkeys(features, store.ptr), dict.fromkeys(features)
     for relation, relation_edges in edges.items():
         edge_index = torch.stack(relation_edges.ends_by_id())
-        _cache_edges(edge_index, relation_edges)
+        cache_edges(edge_index, relation_edges)
         attributes = {"edge_index": edge_index, **edge_features.get(relation, {})}
         graph[relation].update(attributes)
         slices[relation] = dict.fromkeys(attributes, _cumulate(batch_num_edges[relation]))
@@ -111,25 +111,14 @@ class PyGBatch:
         return counts
 
     def _read_edges(self, relation: CanonicalRelation) -> Edges:
-        edge_index: Tensor | None = self.graph[relation].get("edge_index")
-        if edge_index is None:
-            raise GraphError(f"the edges of relation {relation[1]!r} have no edge_index")
-        shape = tuple(edge_index.shape)
-        if len(shape) != 2 or shape[0] != 2 or edge_index.dtype not in (torch.int32, torch.int64):
-            raise GraphError(
-                f"edge_index of relation {relation[1]!r} is {edge_index.dtype} of shape {shape}; expected int64 of "
-                "shape (2, edges), a row of sources and a row of destinations"
-            )
-        num_nodes = self.num_nodes(relation[0]), self.num_nodes(relation[2])
-        edges: Edges | None
-        edges, copy = _CACHE.get(edge_index, (None, None))
-        pairs = _plain(edge_index)
-        is_same = edges is not None and (edges.num_sources, edges.num_destinations) == num_nodes
-        if edges is None or not is_same or pairs.device != copy.device or not pairs.equal(copy):
-            sources, destinations = pairs.clamp(-1, _MOST).int()  # numbers beyond int32 stay out of range
-            edges = Edges.of_pairs(sources, destinations, *num_nodes)
-            _cache_edges(edge_index, edges)
-        return edges
+        store = self.graph[relation]
+        edge_index: Tensor | None = store.get("edge_index")
+        if edge_index is not None:
+            check_index(edge_index, f"edge_index of relation {relation[1]!r}")
+            return edges_of_index(edge_index, (self.num_nodes(relation[0]), self.num_nodes(relation[2])))
+        if "adj_t" not in store:
+            raise GraphError(f"the edges of relation {relation[1]!r} have no edge_index and no adj_t")
+        return edges_of_matrix(store.adj_t)
 
 
 def _name_types(graph: Data) -> HeteroData:
@@ -137,10 +126,11 @@ def _name_types(graph: Data) -> HeteroData:
     from torch_geometric.data import HeteroData
 
     typed = HeteroData()
-    node_attributes = {*graph.node_attrs(), *({"batch", "ptr"} & set(graph.keys()))}
+    node_attributes = {*graph.node_attrs(), *({"batch", "ptr"} & set(graph.keys()))} - {"adj_t"}
     typed[TOKEN].update({name: graph[name] for name in node_attributes})
     typed[TOKEN].num_nodes = graph.num_nodes
-    typed[TOKEN, "to", TOKEN].update({name: graph[name] for name in graph.edge_attrs()})
+    edge_attributes = {*graph.edge_attrs(), *({"adj_t"} & set(graph.keys()))}
+    typed[TOKEN, "to", TOKEN].update({name: graph[name] for name in edge_attributes})
     return typed
 
 
@@ -151,21 +141,7 @@ def _count_texts(store: Any) -> int:
     return max(last + 1, len(store.get("ptr", [0])) - 1, getattr(batch, "dim_size", None) or 0)
 
 
-_MOST = torch.iinfo(torch.int32).max
-_CACHE: Any = WeakTensorKeyDictionary()
-"""``edge_index`` -> the edges read from it, and a copy: no version counts changes by NumPy or in inference mode."""
-
-
-def _cache_edges(edge_index: Tensor, edges: Edges) -> None:
-    _CACHE[edge_index] = edges, _plain(edge_index).clone()
-
-
-def _plain(edge_index: Tensor) -> Tensor:
-    """The tensor in an ``EdgeIndex``, which cannot be read in inference mode if it was made outside."""
-    return edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index
-
-
 def _features(store: Any) -> dict[str, Tensor]:
     """The tensors of a node or edge type, except those that describe the structure."""
-    structure = ("batch", "ptr", "edge_index")
+    structure = ("batch", "ptr", "edge_index", "adj_t")
     return {name: value for name, value in store.items() if isinstance(value, Tensor) and name not in structure}

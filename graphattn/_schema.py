@@ -31,6 +31,9 @@ ONLY = "only"
 
 CanonicalRelation = tuple[str, str, str]
 
+NAMELESS = (ONLY, "to", "_E")
+"""What relations without a name are called here, in PyTorch Geometric and in DGL."""
+
 
 def window(scale: object) -> str:
     """Name of the window relation of one scale.
@@ -43,9 +46,19 @@ def window(scale: object) -> str:
     return f"{WINDOW}:{scale}"
 
 
+def is_nameless(present: list[CanonicalRelation]) -> bool:
+    """Whether the relations are a single one without a name, for which any name stands."""
+    return len(present) == 1 and present[0][1] in NAMELESS
+
+
+def find_node_type(present: list[str], node_type: str) -> str:
+    """The name of a node type in a graph; in DGL's graphs without types, tokens are called ``_N``."""
+    return "_N" if node_type == TOKEN and present == ["_N"] else node_type
+
+
 def find_relation(present: list[CanonicalRelation], etype: str | CanonicalRelation | None) -> CanonicalRelation:
     """The canonical edge type for a name, a triple, or None when there is only one relation."""
-    etype = None if etype == ONLY else etype
+    etype = None if etype == ONLY or (is_nameless(present) and isinstance(etype, str)) else etype
     if isinstance(etype, tuple):
         matches = [relation for relation in present if relation == etype]
     elif etype is None:

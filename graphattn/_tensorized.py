@@ -19,7 +19,7 @@ from graphattn._backends.cpu.tensorized.edges import (
 from graphattn._backends.cpu.tensorized.plan import BlockPlan, block_plan_of
 from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoredRows, ScoreRule
 from graphattn._backends.registry import choose_backend, load_backend
-from graphattn._edges import Edges, Graph
+from graphattn._edges import Edges, Graph, edges_for_rows
 from graphattn._flops import report_products
 from graphattn._gradients import forbid_double_backward
 from graphattn._precision import at_least_float32
@@ -34,7 +34,7 @@ TENSORIZED_BACKENDS = ("blocks", "fused", "edges", "triton")
 
 @overload
 def tensorized_attend(
-    graph: Graph | Edges,
+    graph: Graph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -52,7 +52,7 @@ def tensorized_attend(
 
 @overload
 def tensorized_attend(
-    graph: Graph | Edges,
+    graph: Graph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -70,7 +70,7 @@ def tensorized_attend(
 
 @opaque
 def tensorized_attend(
-    graph: Graph | Edges,
+    graph: Graph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -95,8 +95,8 @@ def tensorized_attend(
 
     Parameters
     ----------
-    graph : a :class:`~graphattn.builders._batch.TextBatch`, a graph of DGL or PyTorch Geometric, or
-        :class:`~graphattn._edges.Edges`
+    graph : :class:`~graphattn._edges.Edges`, or any graph that :meth:`Edges.of <graphattn._edges.Edges.of>` takes: of
+        DGL or PyTorch Geometric, a sparse matrix (N_dst, N_src), an ``edge_index`` (sources, destinations), ...
     query : (N_dst, H, D), one row for each destination node
     key : (N_src, H, D), one row for each source node
     value : (N_src, H, F)
@@ -137,7 +137,7 @@ def tensorized_attend(
     >>> tensorized_attend(edges, q, k, v, torch.tensor([[[0.0, 9.0]], [[0.0, 0.0]]]))[1]
     tensor([[2.0000, 1.0002]])
     """
-    edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
+    edges = edges_for_rows(graph, etype, query, key)
     edges.check(query, key, value, bias)
     if source_scores.shape != value.shape or (source_scores.dtype, source_scores.device) != (value.dtype, value.device):
         raise GraphError(

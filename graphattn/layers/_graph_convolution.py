@@ -8,8 +8,9 @@ from torch.nn import functional as F
 
 from graphattn._aggregation import aggregate, mean_coefficients, symmetric_coefficients
 from graphattn._attention import attend
-from graphattn._edges import Edges
+from graphattn._edges import Edges, Graph, edges_for_layer
 from graphattn._precision import at_least_float32
+from graphattn._schema import ONLY
 from graphattn._transforms import OpaqueModule
 from graphattn._validation import require_multiple, require_range
 from graphattn.layers._checkpointing import Derived
@@ -38,12 +39,12 @@ class GraphConvolution(OpaqueModule):
         self.linear = Linear(feats, feats, bias=False)
         nn.init.xavier_uniform_(self.linear.weight)
 
-    def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, edges: Graph, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
         """Mix along undirected edges with self-loops.
 
         Parameters
         ----------
-        edges : between N nodes
+        edges : between N nodes; or any graph with one relation, as :func:`graphattn.attend` takes
         inputs : (N, feats); the backward pass does not keep derived ones
         weights : unused; there is no attention
 
@@ -51,7 +52,8 @@ class GraphConvolution(OpaqueModule):
         -------
         (N, feats)
         """
-        nodes, members = Derived.of(inputs), block_members(edges)
+        edges, nodes = edges_among(edges, inputs), Derived.of(inputs)
+        members = block_members(edges)
         if members is not None:
             coefficients = mean_coefficients(members)
             means = nodes.then(lambda values: aggregate(members, values, coefficients).to(values.dtype))
@@ -84,12 +86,12 @@ class GraphAttention(OpaqueModule):
         for weight in self.parameters():
             nn.init.xavier_uniform_(weight)
 
-    def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, edges: Graph, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
         """Mix along edges.
 
         Parameters
         ----------
-        edges : between N nodes
+        edges : between N nodes; or any graph with one relation, as :func:`graphattn.attend` takes
         inputs : (N, feats); the backward pass does not keep derived ones
         weights : when given, the (E, heads) attention weights are appended, in edge-id order
 
@@ -97,6 +99,7 @@ class GraphAttention(OpaqueModule):
         -------
         (N, feats)
         """
+        edges = edges_among(edges, inputs)
         values = Derived.of(inputs).project(self.linear).view(-1, *self.source.shape)  # (N, H, D)
         values = at_least_float32(values)  # sums in float32 also under autocast
         as_target, as_source = ((values * vector).sum(2) for vector in (self.target, self.source))  # (N, H)
@@ -113,10 +116,15 @@ class GraphAttention(OpaqueModule):
 class NeighbourMean(OpaqueModule):
     """The mean over a node's neighbours, without parameters."""
 
-    def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, edges: Graph, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
         """(N, feats) -> (N, feats); ``weights`` is unused."""
-        values = Derived.of(inputs).value()
+        edges, values = edges_among(edges, inputs), Derived.of(inputs).value()
         return aggregate(edges, values, mean_coefficients(edges)).to(values.dtype)
+
+
+def edges_among(graph: Graph, inputs: Tensor | Derived) -> Edges:
+    """The only relation of a graph, between the nodes that the inputs (N, feats) belong to."""
+    return graph if isinstance(graph, Edges) else edges_for_layer(graph, [ONLY], Derived.of(inputs).value())[0]
 
 
 def block_members(edges: Edges) -> Edges | None:

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from graphattn._attention import attend_layer
 from graphattn._backends.base import Rows
-from graphattn._edges import Edges
+from graphattn._edges import Edges, Graph
 from graphattn._precision import at_least_float32
 from graphattn._transforms import OpaqueModule
 from graphattn._validation import require_choice, require_multiple, require_range
 from graphattn.layers._checkpointing import Derived
+from graphattn.layers._graph_convolution import edges_among
 from graphattn.layers._linear import Linear, is_plain
 from graphattn.layers._multi_scale import distance_scores
 from graphattn.layers._upsampling import Upsampling
@@ -110,9 +111,9 @@ class RectifiedAttention(OpaqueModule):
 
     def forward(
         self,
-        edges: Edges,
+        edges: Graph,
         tokens: Tensor | Derived,
-        word_edges: Edges | None = None,
+        word_edges: Graph | None = None,
         words: Tensor | Derived | None = None,
         upsampling: Upsampling | None = None,
         *,
@@ -122,9 +123,9 @@ class RectifiedAttention(OpaqueModule):
 
         Parameters
         ----------
-        edges : between tokens
+        edges : between tokens; or any graph with one relation, as :func:`graphattn.attend` takes
         tokens : (N, feats); the backward pass does not keep derived ones
-        word_edges : between words
+        word_edges : between words, as edges
         words : (W, feats), as tokens
         upsampling : the words of the tokens
         weights : when given, the weights of tokens (E, heads) and of words (E_words, heads) are appended, by edge id
@@ -133,10 +134,11 @@ class RectifiedAttention(OpaqueModule):
         -------
         (N, feats)
         """
-        tokens = Derived.of(tokens)
+        edges, tokens = edges_among(edges, tokens), Derived.of(tokens)
         projected = self._split(tokens.project(self.project), 3)
         of_tokens = self._attend_tokens(edges, projected, weights)
         if word_edges is not None and words is not None and upsampling is not None:
+            word_edges = edges_among(word_edges, words)
             value = upsampling.sum_to_words(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
             query, key = self._split(self._project_words(Derived.of(words)), 2).unbind(1)
             word_edges.check_nodes(query)

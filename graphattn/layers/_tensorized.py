@@ -184,8 +184,9 @@ class TensorizedAttention(OpaqueModule):
 
         Parameters
         ----------
-        graph : a :class:`~graphattn.builders._batch.TextBatch`, or a graph of DGL or PyTorch Geometric, with the
-            relations; or their edges from :func:`~graphattn._edges.edges_of`
+        graph : a graph with the relations; or their edges from :func:`~graphattn._edges.edges_of`. A layer with heads
+            on one relation also takes a graph without names: :class:`~graphattn._edges.Edges`, an ``edge_index`` (a row
+            of sources, a row of destinations), or a sparse matrix (rows are destinations, as in PyG's ``adj_t``)
         inputs : (N, in_feats)
         weights : when given, filled with relation -> (E, heads of the relation), means over the features
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -14,12 +15,13 @@ from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
 from graphattn._devices import to_device
-from graphattn._edges import Edges, features_of, lengths_of
+from graphattn._edges import Edges, as_batch, features_of, lengths_of
 from graphattn._precision import residual_type
-from graphattn._schema import TOKEN
+from graphattn._schema import TOKEN, is_nameless
 from graphattn._transforms import OpaqueModule, is_transformed
 from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation
+from graphattn.exceptions import GraphError
 from graphattn.models.heads._pooling import pool
 from graphattn.options import Options, option
 
@@ -114,6 +116,12 @@ class Encoder(OpaqueModule):
 
     width: int
 
+    @override
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name in {"forward", "means"} & vars(cls).keys():
+            setattr(cls, name, _read_batches(getattr(cls, name)))
+        super().__init_subclass__(**options)
+
     @abstractmethod
     def relations(self) -> list[Relation]:
         """The relations that graphs must have."""
@@ -128,8 +136,9 @@ class Encoder(OpaqueModule):
 
         Parameters
         ----------
-        graph : a batch with this encoder's relations
-        tokens : (N, hidden)
+        graph : a batch with this encoder's relations; an encoder with one relation also takes a graph without names,
+            such as :class:`~graphattn._edges.Edges`, as one text
+        tokens : (N, hidden), in bfloat16 where training computes products in it (``precision``)
         weights : list to which each layer's weights are appended
 
         Returns
@@ -139,7 +148,27 @@ class Encoder(OpaqueModule):
 
     def means(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(B, width) mean over the tokens of each sentence; subclasses may compute it faster."""
-        return pool(self(graph, tokens, weights=weights), lengths_of(graph, TOKEN), "mean")
+        states = self(graph, tokens, weights=weights)
+        return pool(states, as_batch(graph, (len(states), len(states))).batch_num_nodes(TOKEN).long(), "mean")
+
+
+def _read_batches(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A method of an encoder that also takes a graph without names, as a batch with the encoder's only relation."""
+
+    @functools.wraps(method)
+    def encode(self: Encoder, graph: Any, tokens: Any = None, *args: Any, **options: Any) -> Tensor:
+        count = 0 if tokens is None else len(tokens)
+        batch = as_batch(graph, (count, count))
+        if is_nameless(list(batch.edges)):
+            names = [relation.name for relation in self.relations()]
+            if len(names) > 1:
+                raise GraphError(f"the graph has one relation without a name; give one with: {', '.join(names)}")
+            if tokens is not None:
+                Edges.of(batch).check_nodes(tokens)
+            graph = batch
+        return method(self, graph, tokens, *args, **options)
+
+    return encode
 
 
 def run_layers(
@@ -173,7 +202,12 @@ def is_too_long_to_keep(states: Tensor) -> bool:
 
 def position_vectors(graph: TextBatch, width: int, tokens: Tensor) -> Tensor:
     """(N, width) sinusoids of the tokens' positions in their texts, to be added to ``tokens``."""
-    positions = to_device(features_of(graph, TOKEN)["position"], tokens.device)
+    positions = features_of(graph, TOKEN).get("position")
+    if positions is None:  # a graph that no builder made
+        lengths = lengths_of(graph, TOKEN)
+        starts = torch.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
+        positions = torch.arange(len(starts), device=starts.device) - starts
+    positions = to_device(positions, tokens.device)
     return sinusoids(positions, width, residual_type(tokens))
 
 
