@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from graphattn.builders._values import is_missing
 from graphattn.exceptions import ConfigError
 from graphattn.models._estimators.labels import LabelSet, plain_label
 
@@ -53,7 +55,7 @@ def class_weights(
     factors = np.ones(len(labels))
     if isinstance(class_weight, Mapping):
         for label, weight in class_weight.items():
-            if not 1 / _LARGEST <= weight <= _LARGEST:
+            if is_missing(weight) or not isinstance(weight, Real) or not 1 / _LARGEST <= weight <= _LARGEST:
                 raise ConfigError(
                     f"{{class_weight}} of {label!r} is {weight!r}; it must be {1 / _LARGEST:.0e} to {_LARGEST:.0e}",
                     options=("class_weight",),

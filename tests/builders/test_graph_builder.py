@@ -268,6 +268,13 @@ def test_too_many_edges_are_rejected_before_they_are_built():
     )
 
 
+@pytest.mark.parametrize("source", [None, float("nan"), 3, ["a", None], {"a": 1}], ids=repr)
+def test_sources_that_are_no_list_of_words(source):
+    with pytest.raises(DataError) as caught:
+        TextGraphBuilder([Window(1)]).text_batch([["a"], source])
+    assert caught.value.field == "tokens"
+
+
 def test_one_text_with_too_many_edges_is_not_told_to_be_a_smaller_batch():
     with pytest.raises(GraphError) as caught:
         TextGraphBuilder([Window(1), Complete()]).text_batch([["word"] * 60_000])

@@ -20,6 +20,7 @@ from graphattn._devices import to_device
 from graphattn._validation import require_choice, require_multiple
 from graphattn.builders import Example, Sentence
 from graphattn.builders._subwords import join_pieces
+from graphattn.builders._values import describe_value, is_list, read_strings
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus, ParallelCorpus, digest_of
 from graphattn.models._decoders import make_decoder
@@ -147,6 +148,8 @@ class Translation(Task):
                 raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
             return [item.second for item in X]
         targets: list[Any] = as_list(y)
+        for number, target in enumerate(targets, 1):
+            _check_target(target, number)
         if len(targets) != len(X):
             raise DataError(f"{len(X)} sources but {len(targets)} targets", hint="Give one for each.")
         return targets
@@ -447,3 +450,12 @@ def _reject_long(what: str, lengths: Iterable[int], longest: int, numbers: Itera
                 hint="Shorten it, delete it, or raise {longest}.",
                 options=("longest",),
             )
+
+
+def _check_target(target: Any, number: int) -> None:
+    """Reject a target that is neither a text nor a list of them."""
+    if is_list(target):
+        read_strings(target, f"target {number}: text")
+    elif not isinstance(target, str):
+        hint = "Give a text, or a list of references."
+        raise DataError(f"target {number} is {describe_value(target)}", hint=hint)

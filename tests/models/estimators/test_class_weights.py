@@ -1,9 +1,11 @@
 """Balanced class weights; test_estimator.py tests those by name."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
+from graphattn.exceptions import ConfigError
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.labels import LabelSet
 
@@ -24,3 +26,10 @@ def test_balanced_weights_of_repeated_examples():
 
 def test_balanced_weight_of_a_class_that_every_text_has():
     assert class_weights("balanced", LabelSet(["a", "b"]), ["a", "a", "b"], texts=2).tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("weight", [None, float("nan"), pd.NA, "", "2", [2.0], 0.0], ids=repr)
+def test_a_weight_of_a_class_that_is_no_number(weight):
+    with pytest.raises(ConfigError) as caught:
+        class_weights({"a": weight}, LabelSet(["a", "b"]), ["a", "b"])
+    assert caught.value.options == ("class_weight",)

@@ -13,6 +13,7 @@ from graphattn.exceptions import DataError
 from graphattn.models import TASKS, Estimator, SequenceTagger, Task, TextClassifier
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._estimators.tasks.tag import Tagging
+from graphattn.models._estimators.tasks.translate import Translation
 from graphattn.options import Parameters
 
 
@@ -90,3 +91,9 @@ def test_items_without_names_are_skipped_with_their_lines(tmp_path, make, name, 
     X, _ = make().read([tmp_path / name], skip=errors.append)
     assert (len(X), caught.value.line) == (2, 2 if separator == "\n" else 3)
     assert [str(error) for error in errors] == [str(caught.value)]
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), pd.NA, 3, b"a", [None], ["a", 3]], ids=repr)
+def test_a_target_that_is_no_text(value):
+    with pytest.raises(DataError, match="target 2"):
+        Translation().resolve_labels(["a", "b"], ["x", value])
