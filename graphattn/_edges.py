@@ -586,6 +586,8 @@ _ADAPTERS = (
     ("edge_stores", "graphattn._pyg_graphs", "PyGBatch"),
 )
 """An attribute of another library's graphs, and the class that reads them: its module is imported when needed."""
+_UNTYPED = "graphattn._untyped_graphs", "UntypedBatch"
+"""The class that reads graphs without names."""
 
 
 def as_batch(graph: Graph, num_nodes: tuple[int, int] | None = None) -> GraphBatch:
@@ -599,9 +601,8 @@ def as_batch(graph: Graph, num_nodes: tuple[int, int] | None = None) -> GraphBat
         if hasattr(graph, attribute):
             return cast(GraphBatch, getattr(import_module(module), name)(graph))
     if is_untyped(graph):
-        from graphattn._untyped_graphs import UntypedBatch
-
-        return cast(GraphBatch, UntypedBatch(graph, num_nodes))
+        module, name = _UNTYPED
+        return cast(GraphBatch, getattr(import_module(module), name)(graph, num_nodes))
     raise GraphError(
         f"graph is a {type(graph).__name__}; give a TextBatch, a graph of DGL or PyTorch Geometric, Edges, an "
         "edge_index of shape (2, edges), or a sparse matrix of shape (destinations, sources)"

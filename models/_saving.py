@@ -24,6 +24,7 @@ from graphattn.builders._paths import resolve_path
 from graphattn.builders._regular_files import NAMES, SETTINGS, file_sha256, read_bytes, read_text
 from graphattn.builders._tensor_files import TensorFile
 from graphattn.exceptions import ModelDirectoryError
+from graphattn.models._plain_torch import plain_torch
 from graphattn.models._text_model import check_finite
 
 FORMAT = 1
@@ -124,6 +125,7 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
+@plain_torch()
 def read_model(path: Path) -> ModelFiles:
     """Read and verify a model directory; one that is replaced meanwhile is read again."""
     folder = _resolve_interrupted_save(path)

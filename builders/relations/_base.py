@@ -138,9 +138,7 @@ def as_relation(relation: object) -> Relation:
     if isinstance(relation, Relation):
         return relation
     if isinstance(relation, str):
-        from graphattn.builders.relations._names import parse_relation  # imports this module
-
-        return parse_relation(relation)
+        return COMPOSITIONS["name"](relation)
     problem = f"{relation!r} is no relation"
     if isinstance(relation, type):
         problem = f"{relation.__name__} is a class; call it with its parameters"
@@ -155,7 +153,7 @@ def iterate_operands(relation: Relation) -> Iterator[Relation]:
 
 
 COMPOSITIONS: dict[str, Callable[..., Relation]] = {}
-"""Filled by the module ``composition``, which imports this one."""
+"""Filled by the modules of compositions and of names, which import this one."""
 
 
 class CompoundRelation(Relation):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from graphattn._schema import BACKWARD, DEPENDENCY, FORWARD, TOKEN, WORD
 from graphattn._validation import suggest
-from graphattn.builders.relations._base import Relation
+from graphattn.builders.relations._base import COMPOSITIONS, Relation
 from graphattn.builders.relations._binary_partition import BinaryPartition
 from graphattn.builders.relations._composition import Intersection, Union
 from graphattn.builders.relations._dependency import Dependency
@@ -297,3 +297,6 @@ class _RelationParser:
 
     def error(self, problem: str) -> ConfigError:
         return ConfigError(f"relation {self.text!r}: {problem}")
+
+
+COMPOSITIONS["name"] = parse_relation

@@ -25,6 +25,7 @@ from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import check_same_kind, copy_model, describe_architecture
 from graphattn.models._options import TrainingOptions
+from graphattn.models._plain_torch import plain_torch
 from graphattn.models._prediction import count_truncation, predict_corpus
 from graphattn.models.heads._word_features import WordFeatureBranch
 from graphattn.models.training._checkpoints import is_first_process
@@ -319,13 +320,14 @@ class Fit:
 
 @contextmanager
 def restore_on_failure(estimator: Any) -> Iterator[None]:
-    """Restore the previous state of an estimator unless an epoch finished."""
+    """Restore the previous state of an estimator unless an epoch finished; meanwhile PyTorch has its own defaults."""
     state = vars(estimator)
     before, device = dict(state), estimator.model_.device if "model_" in state else None
     for name in ("model_", "history_"):
         state.pop(name, None)
     try:
-        yield
+        with plain_torch():
+            yield
     finally:
         if state.get("history_"):
             estimator.model_.eval()

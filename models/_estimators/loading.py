@@ -14,6 +14,7 @@ from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._hub import find_model
 from graphattn.models._options import INPUTS, resolve_precision
+from graphattn.models._plain_torch import plain_torch
 from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_model
 
 EstimatorT = TypeVar("EstimatorT", bound=Estimator)
@@ -72,6 +73,7 @@ def load(
     return load_files(folder, read_model(folder), precision=precision, device=device)
 
 
+@plain_torch()
 def load_files(path: str | Path, files: ModelFiles, *, precision: str | None, device: str) -> Estimator:
     """The second half of :func:`load`, after the files were read."""
     name, target = files.config.get("task"), find_device(device)

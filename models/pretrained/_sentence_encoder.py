@@ -28,6 +28,7 @@ from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._estimators.inputs import CHUNK, as_collection, single_column
 from graphattn.models._inspectable import EncodedInputs, Inspectable, check_input
 from graphattn.models._options import InputOptions, resolve_precision
+from graphattn.models._plain_torch import plain_torch
 from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget, warn_of_truncation
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.heads._pooling import UNIT, pool
@@ -141,6 +142,7 @@ class SentenceEncoder(Inspectable, Parameters):
         self.directory, self.heads, self.max_length = directory, heads, max_length
         self.precision, self.device = precision, device
 
+    @plain_torch()
     def fit(self, X: object = None, y: object = None) -> Self:
         """Read the model; nothing is trained."""
         device, folder = find_device(self.device), find_directory(self.directory)
