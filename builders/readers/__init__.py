@@ -19,6 +19,7 @@ from graphattn.builders.readers._spans import read_spans
 from graphattn.builders.readers._table import read_labelled_lines, read_table
 from graphattn.builders.readers._tagged import read_conll, read_word_tag
 from graphattn.builders.readers._webanno import read_webanno
+from graphattn.builders.readers._word_table import read_word_table
 
 __all__ = [
     "DetectedFormat",
@@ -35,6 +36,7 @@ __all__ = [
     "read_spans",
     "read_table",
     "read_webanno",
+    "read_word_table",
     "read_word_tag",
     "register_reader",
 ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, pairwise
+from typing import NamedTuple
 
 from graphattn.builders.readers._rows import split_at_blanks
 from graphattn.builders.tag_schemes import Span, write_tags
@@ -23,10 +24,49 @@ _FRACTION = re.compile(r"\d*\.\d+([eE][+-]?\d+)?|\d+[eE]-\d+")
 NO_PREDICATE = frozenset({"0", "-", "_", "O"})
 _TOKEN_NAMES = frozenset("form text token tokens word wordform words".split())
 _TAG_NAMES = frozenset("label labels ner ner_tag ner_tags pos pos_tag pos_tags tag tags upos xpos".split())
+_DIGIT = re.compile(r"\d")
+_SENTENCE_NAME = re.compile(
+    r"(id|idx|index|number|num|no|nr)?(of)?(sentence|sent)(id|ids|idx|index|number|num|no|nr|n)?"
+)
 _SAME_COLUMN_LINES = 10
 _OPEN = r"\([^()*\s\d][^()*\s]*"
 _BRACKETS = re.compile(rf"((?:{_OPEN})*)\*((?:[^()*\s]*\))*)|((?:{_OPEN})+)(\)+)")
 """Spans in brackets, as in CoNLL-2005 and CoNLL-2012: ``(A0*``, ``*``, ``*)``, ``(V*)``, ``(GPE)``; not ``(12)``."""
+
+
+class WordColumns(NamedTuple):
+    """Names of the columns of a table with a word on each row."""
+
+    token: str | None
+    sentence: str | None  # that of the numbers of sentences
+
+
+def find_word_columns(names: Sequence[str], *, bare: bool = True) -> WordColumns:
+    """The columns of words and of numbers of sentences, by their names.
+
+    ``bare`` accepts names that columns of texts have, too: ``text`` and ``sentence``.
+
+    Examples
+    --------
+    >>> find_word_columns(["Sentence #", "Word", "POS", "Tag"])
+    WordColumns(token='Word', sentence='Sentence #')
+    """
+    tokens = [name for name in names if _names_tokens(name) and (bare or name.strip().lower() != "text")]
+    tokens = [name for name in tokens if name.strip().lower() != "text"] or tokens
+    numbers = list(filter(lambda name: _numbers_sentences(name, bare=bare), names))
+    return WordColumns(next(iter(tokens), None), next(iter(numbers), None))
+
+
+def _numbers_sentences(name: str, *, bare: bool) -> bool:
+    letters = "".join(filter(str.isalnum, name.lower()))
+    return _SENTENCE_NAME.fullmatch(letters) is not None and (
+        bare or "#" in name or letters not in ("sentence", "sent")
+    )
+
+
+def list_tag_columns(names: Sequence[str]) -> list[str]:
+    """The names that columns of tags usually have."""
+    return [name for name in names if name.strip().lower() in _TAG_NAMES]
 
 
 @dataclass
@@ -93,12 +133,18 @@ class ColumnLayout:
             and any(len({row[column] for row in rows}) > len(rows) / 3 for column in range(1, min(map(len, rows))))
         )
 
-    def numbers_sentences(self) -> bool:
-        """Whether the first of three columns or more has the number of a sentence, which blank lines do not end."""
-        numbers = [[row[0] for row in rows if len(row) > 2] for rows in self.sentences]
-        return all(map(str.isdecimal, chain.from_iterable(numbers))) and any(
+    def numbers_sentences(self, *, tagged: bool = True) -> bool:
+        """Whether the first column, before that of a word and a tag, has a number that several rows share."""
+        numbers = [[row[0] for row in rows if len(row) > 1 + tagged] for rows in self.sentences]
+        return all(map(_DIGIT.search, chain.from_iterable(numbers))) and any(
             first == second for column in numbers for first, second in pairwise(column)
         )
+
+    def separates_sentences(self, *, tagged: bool) -> bool:
+        """Whether the first column numbers the sentences; then none that blank lines end has a number of another."""
+        distinct = [{row[0] for row in rows} for rows in self.sentences]
+        are_unique = sum(map(len, distinct)) == len(set().union(*distinct))
+        return len(distinct) > 0 and are_unique and self.numbers_sentences(tagged=tagged)
 
     def find_same_tags(self, token_column: int) -> list[int]:
         """The last column and those with tags of the same set, as tools write gold and predicted ones; [] if none has.

@@ -32,6 +32,7 @@ from graphattn.builders.readers._table import read_labelled_lines, read_table
 from graphattn.builders.readers._tagged import counts_words, read_conll, read_word_tag
 from graphattn.builders.readers._unlabelled import drop_labels
 from graphattn.builders.readers._webanno import read_webanno
+from graphattn.builders.readers._word_table import read_word_table
 from graphattn.exceptions import DataError
 
 _TEXTS = frozenset({"classify", "pair"})
@@ -46,6 +47,7 @@ FORMATS.update(
         "fasttext": CorpusFormat(read_fasttext, frozenset({"classify"})),
         "conll": CorpusFormat(read_conll, _TAGGED, (".conll",)),
         "word/tag": CorpusFormat(read_word_tag, _TAGGED),
+        "word-table": CorpusFormat(read_word_table, _TAGGED),
         "conllu": CorpusFormat(read_conllu, _TAGGED, (".conllu",)),
         "conllup": CorpusFormat(read_conllup, _TAGGED, (".conllup", ".cupt")),
         "sentences": CorpusFormat(read_sentences, frozenset({"classify", "tag"})),

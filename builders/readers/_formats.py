@@ -13,6 +13,7 @@ from typing import Any, Literal
 from graphattn.builders._foreign import reject_markup
 from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Example, Sentence
+from graphattn.builders._spelling import compose
 from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers import _samples as samples
 from graphattn.builders.readers._fields import match_name, parse_feature_columns
@@ -153,6 +154,7 @@ def detect(
     format     the first lines
     =========  ======================================================================================
     webanno    the first begins with ``#FORMAT=WebAnno TSV 3``
+    word-table the first names columns of words and of the numbers of their sentences
     fasttext   each begins with ``__label__``, except for one or two mistakes
     sentences  the first begins with ``{`` and has ``"tokens":``, not of objects, or a list of ``"words":`` and no text
     spans      the first begins with ``{``, and one has a list of spans; to tag words, or without a label
@@ -195,7 +197,7 @@ def detect(
         return DetectedFormat(name, source)
     lines = open_text(source)
     try:
-        sample = _read_sample(lines, sample_lines, task, options)
+        sample = _read_sample(lines, sample_lines, task, options, optional=request.optional)
         if name is not None:
             detected = DetectedFormat(name, lines)
         else:
@@ -266,7 +268,7 @@ def resolve_like_training(
     if name not in FORMATS or format not in ("auto", name) or not FORMATS[name].options.issuperset(options):
         return format, dict(options)
     like_training = {key: value for key, value in training.items() if key not in _FACTS} | {**options}
-    sample = _read_sample(lines, sample_lines, task, like_training)
+    sample = _read_sample(lines, sample_lines, task, like_training, optional=labels is not None)
     if training.get("counts") and sample.columns.may_count:
         like_training.setdefault("token_column", 1)
     if format == name:
@@ -313,10 +315,23 @@ def _fits_training(
     return fits
 
 
-def _read_sample(lines: TextLines, count: int, task: str | None, options: Mapping[str, Any]) -> Sample:
+def _read_sample(
+    lines: TextLines, count: int, task: str | None, options: Mapping[str, Any], *, optional: bool
+) -> Sample:
     text = options.get("text", "text")  # a column, or several
     text_column = text if isinstance(text, str) else text[0]
-    return Sample.read(lines, count, text_column=text_column, tagged=corpus_kind(task).tags)
+    chosen = [options.get(f"{role}_column") for role in ("sentence", "token")]
+    listed = chain.from_iterable(
+        [names] if isinstance(names, str) else names for names in chosen if not isinstance(names, (int, type(None)))
+    )
+    return Sample.read(
+        lines,
+        count,
+        text_column=text_column,
+        tagged=corpus_kind(task).tags,
+        optional=optional,
+        word_columns=tuple(compose(name) for name in listed if isinstance(name, str)),
+    )
 
 
 @dataclass(frozen=True)
@@ -417,11 +432,15 @@ def _detect_corpus(sample: Sample, request: _DetectionRequest, source: TextLines
     candidates, extension_format = request.candidates(), _format_of_extension(sample)
     if extension_format == "jsonl" and "spans" in candidates and not request.optional and samples.is_spans(sample):
         extension_format = "spans"  # to predict, the text is enough
+    if extension_format in ("csv", "jsonl") and "sentence_column" in request.options and "word-table" in candidates:
+        extension_format = "word-table"
     if extension_format is None or (request.optional and extension_format not in candidates):
         fitting = list(samples.match_formats(sample, "fits"))
     else:
         fitting = [extension_format]
     name = next((name for name in fitting if name in candidates), None)
+    if name is None and {*candidates} == {"conll", "word-table"} and extension_format != "csv":
+        name = "conll"  # the options are of columns of words, and no header names those of a table
     if name is None and request.optional and sample.suffix == ".tsv" and "tsv" in candidates:
         name = "tsv"
     if name is None:
@@ -531,6 +550,8 @@ def _label_columns(sample: Sample, kind: CorpusKind) -> tuple[str, ...] | None:
 def _format_of_extension(sample: Sample) -> str | None:
     """The format that the extension decides; None for ``.tsv``, which needs a look at the lines."""
     name = next((name for name, entry in FORMATS.items() if sample.suffix in entry.extensions), None)
+    if name in ("csv", "jsonl") and sample.tagged and samples.is_word_table(sample):
+        return "word-table"
     if name == "jsonl" and samples.is_sentences(sample):
         return "sentences"
     if name in ("conll", "conllu") and samples.is_conllup(sample):

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from itertools import chain
-from typing import Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import TableRow
 from graphattn.builders._text_lines import BLANKS, TextLines, open_text
-from graphattn.exceptions import DataError, UnreadableError
+from graphattn.exceptions import DataError, UnreadableError, verbatim
 
 Skip = Callable[[DataError], None]
 """Receives the error of each line or sentence that a reader leaves out."""
@@ -21,6 +21,7 @@ KeepRow = Callable[[TableRow], None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Content = TypeVar("Content", bound=Sized)
+Raw = TypeVar("Raw", covariant=True)
 
 MAX_RECORD_LINES = 100_000
 """Longest CSV record. Without a limit, an unclosed quote would read the rest of the file as one field."""
@@ -108,29 +109,40 @@ def parse_lines(
         yield from parse_rows(reject_blank_rows(rows) if reject_blank else rows, parse, lines.path, skip, make_row)
 
 
+class NumberedSource(Protocol[Raw]):
+    """Lines or rows, with the number of the one read last."""
+
+    path: str
+    line: int
+
+    def __iter__(self) -> Iterator[Raw]: ...
+
+
 def read_groups(
-    lines: TextLines,
-    parse: Callable[[str], Content | None],
+    lines: NumberedSource[Raw],
+    parse: Callable[[Raw], Content | None],
     make: Callable[[list[tuple[int, Content]]], Iterable[Result]],
     skip: Skip | None,
+    *,
+    begins: Callable[[Content], bool] | None = None,
 ) -> Iterator[Result]:
     """Make items of groups of lines, such as sentences; the first error in a group takes the place of its items.
 
     ``parse`` returns the content of a line: empty between two groups, None for a line to leave out. ``make`` gets the
     numbered contents of a group. ``skip`` receives the errors of groups; if it is None, the first is raised. Errors get
-    the file's path, and those of ``parse`` the line.
+    the file's path, and those of ``parse`` the line. ``begins`` says whether a new group begins with a content.
     """
     group: list[tuple[int, Content]] = []
     error: DataError | None = None
-    for content in chain(iterate_with_errors(map(parse, lines)), [()]):
+    for content in chain(iterate_with_errors(map(parse, iter(lines))), [()]):
         if isinstance(content, DataError):
-            content.path, content.line = lines.path, content.line or lines.line
+            content.path, content.line = lines.path, lines.line if content.line is None else content.line
             error = error or content
             if skip is None:
                 raise_or_skip(error, skip)
-        elif content:
-            group.append((lines.line, content))
-        elif content is not None and (group or error is not None):
+            continue
+        is_first = bool(content) and begins is not None and begins(cast(Content, content))
+        if content is not None and (is_first or not content) and (group or error is not None):
             items: Iterable[Result] = ()
             try:
                 if error is not None:
@@ -141,6 +153,34 @@ def read_groups(
                 raise_or_skip(problem, skip)
             yield from items
             group, error = [], None
+        if content:
+            group.append((lines.line, content))
+
+
+class SentenceNumbers:
+    """The numbers of sentences that follow each other, row by row."""
+
+    def __init__(self) -> None:
+        self._current: Any = None
+        self._seen = set[Any]()
+
+    def begins(self, number: Any) -> bool:
+        """Whether a row with this number is the first of a sentence."""
+        has_changed = number != self._current
+        self._current = number
+        return has_changed
+
+    def check(self, number: Any, line: int, alternative: str = "") -> None:
+        """Reject a sentence whose number an earlier one has."""
+        if number in self._seen:
+            shown = ", ".join(map(str, number)) if isinstance(number, tuple) else number
+            raise DataError(
+                f"sentence {verbatim(shown)} goes on here, after rows of other sentences",
+                line=line,
+                hint=f"Put the rows of each sentence together{alternative}.",
+                options=("sentence_column",),
+            )
+        self._seen.add(number)
 
 
 def split_at_blanks(line: str) -> list[str]:

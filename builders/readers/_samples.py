@@ -21,6 +21,7 @@ from graphattn.builders.readers._column_layout import (
     ColumnLayout,
     are_types_same,
     find_layout,
+    find_word_columns,
     list_types,
 )
 from graphattn.builders.readers._conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
@@ -79,16 +80,18 @@ class Sample:
     suffix: str  # the extension under that of the compression
     text_column: str  # name of the text's column, if there is a header
     tagged: bool  # whether the task needs tagged words
+    optional: bool = False  # whether the file may be texts alone, to predict
+    word_columns: tuple[str, ...] = ()  # names of columns of a table of words that are given
 
     @classmethod
-    def read(cls, lines: TextLines, count: int, *, text_column: str, tagged: bool) -> Sample:
+    def read(cls, lines: TextLines, count: int, *, text_column: str, **facts: Any) -> Sample:
         """Read ahead in a file; an empty file raises its error."""
         sampled = lines.sample(count)
         if not sampled:
             next(lines)  # raises the error of the first line
         while sampled and not sampled[-1].strip(BLANKS):
             sampled.pop()
-        return cls(tuple(sampled), split_suffix(lines)[0], compose(text_column), tagged)
+        return cls(tuple(sampled), split_suffix(lines)[0], compose(text_column), **facts)
 
     @cached_property
     def filled(self) -> list[str]:
@@ -465,6 +468,35 @@ def _has_long_sentences(layout: ColumnLayout) -> bool:
     return any(len(sentence) > 1 for sentence in layout.sentences)
 
 
+def is_word_table(sample: Sample) -> bool:
+    """Whether a header, or the fields of a first record, name columns of words and of the numbers of their sentences.
+
+    A ``.csv`` file of tagged words needs no numbers.
+    """
+    bare = sample.tagged and not sample.optional
+    for names in _list_possible_names(sample):
+        if sample.word_columns:
+            fits = all(match_name(name, names) is not None for name in sample.word_columns)
+        else:
+            token, number = find_word_columns(names, bare=bare)
+            is_csv = bare and sample.suffix == ".csv" and token != "text"
+            fits = token is not None and (number is not None or is_csv)
+        if fits:
+            return True
+    return False
+
+
+def _list_possible_names(sample: Sample) -> Iterator[list[str]]:
+    if _is_json_lines(sample):
+        with suppress(ValueError, RecursionError):
+            record = json.loads(sample.filled[0])
+            if isinstance(record, dict) and not any(isinstance(value, (list, dict)) for value in record.values()):
+                yield list(map(compose, record))
+        return
+    first = next((line for line in sample.lines[:2] if not EXCEL_DELIMITER.fullmatch(line)), "")
+    yield from (list(map(clean_name, compose(first).split(sign))) for sign in "\t,;|" if sign in first)
+
+
 def are_words_alone(sample: Sample) -> bool | None:
     """Whether each line is a word, and blank lines end sentences; None if each line may as well be a text.
 
@@ -485,6 +517,8 @@ def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> 
     first = compose(sample.lines[0]) if sample.lines else ""
     if format == "jsonl":
         return _has_field(first, sample.text_column.rpartition(".")[2])
+    if format == "word-table":
+        return is_word_table(sample)
     if format not in ("csv", "tsv"):
         return True
     names = first.split(options.get("delimiter") or {"csv": ",", "tsv": "\t"}[format])
@@ -576,6 +610,7 @@ def _are_mistakes_few(fitting: int, lines: int) -> bool:
 FORMAT_TESTS = (
     FormatTest("webanno", is_webanno, surely=is_webanno),
     FormatTest("fasttext", _is_fasttext, surely=_is_fasttext),
+    FormatTest("word-table", is_word_table, surely=lambda sample: sample.tagged and is_word_table(sample)),
     FormatTest("sentences", is_sentences, surely=is_sentences),
     FormatTest("spans", is_spans),
     FormatTest("jsonl", _is_json_lines, surely=_has_json_text, likely=_has_json_object),

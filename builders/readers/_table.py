@@ -170,7 +170,7 @@ def _read_delimited(
         if excel:
             next(lines)
         delimiter = delimiter or (excel[1] if excel else usual)
-        names, rows = _read_header(lines, delimiter, quoted=quoted)
+        names, rows = read_header(lines, delimiter, quoted=quoted)
         tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
         filled = reject_other_widths(
             rows,
@@ -189,7 +189,7 @@ def _read_delimited(
         yield from parse_rows(filled, _keep_fields(parse, make_row, keep_row), lines.path, skip, make_row)
 
 
-def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
+def read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
     """Names of the columns and the rows after them; ``quoted=None`` asks whether all names are quoted."""
     first_line = "".join(lines.sample(1))
     rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)

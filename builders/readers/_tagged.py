@@ -23,7 +23,14 @@ from graphattn.builders.readers._column_layout import (
     split_columns,
 )
 from graphattn.builders.readers._fields import parse_feature_columns
-from graphattn.builders.readers._rows import Skip, inner_header_error, parse_lines, read_groups, split_at_blanks
+from graphattn.builders.readers._rows import (
+    SentenceNumbers,
+    Skip,
+    inner_header_error,
+    parse_lines,
+    read_groups,
+    split_at_blanks,
+)
 from graphattn.builders.readers._samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim, warn_caller
 
@@ -38,6 +45,7 @@ def read_conll(
     *,
     token_column: int | None = None,
     tag_column: int | str | None = -1,
+    sentence_column: int | None = None,
     predicate_column: int | None = None,
     feature_columns: Sequence[str] = (),
     separator: str | None = None,
@@ -58,6 +66,8 @@ def read_conll(
     tag_column : the tag's column, by default the last; then an error asks for it if another one has tags of the same
         set, such as gold and predicted ones. None reads tokens alone. ``"11+"`` reads semantic roles: columns 11,
         12, ... have those of the 1st, 2nd, ... predicate, a sentence is repeated for each, and left out if it has none
+    sentence_column : the column that numbers the sentences, which blank lines then do not end. None means the first one
+        if it does
     predicate_column : the column that marks the predicate whose roles are tagged: 0, ``-``, ``_`` or ``O`` for other
         words; None for no marks
     feature_columns : further columns, which become the ``features`` of sentences: ``"1"``, ``"-2"``, or with a name
@@ -84,6 +94,10 @@ def read_conll(
     for option, value in (("separator", separator), ("comment", comment)):
         if value == "":
             raise ConfigError(f"{{{option}}} is empty. Set it to one or more characters", options=(option,))
+    for option, column in (("token_column", token_column), ("sentence_column", sentence_column)):
+        if not isinstance(column, (int, type(None))):
+            problem = f"{{{option}}} is {verbatim(repr(column))}. Columns of CoNLL files have numbers, from 0"
+            raise ConfigError(problem, options=(option,))
     tags, roles = (None, _parse_roles(tag_column)) if isinstance(tag_column, str) else (tag_column, None)
     if roles is not None and predicate_column is None:
         raise ConfigError(
@@ -97,8 +111,8 @@ def read_conll(
 
     def read() -> Iterator[Sentence]:
         with open_text(path) as lines:
-            reader = _ColumnReader(lines, columns, features, roles, separator, comment, header)
-            yield from read_groups(lines, reader.parse, reader.make_sentences, skip)
+            reader = _ColumnReader(lines, columns, features, roles, separator, comment, header, sentence_column)
+            yield from read_groups(lines, reader.parse, reader.make_sentences, skip, begins=reader.begins)
 
     return read()
 
@@ -151,12 +165,18 @@ class _ColumnReader:
         separator: str | None,
         comment: str | None,
         header: bool | None,
+        sentence_column: int | None,
     ):
         tag_column = columns.get("tag")
         shown = -1 if tag_column is None else tag_column  # tags that are not read may still show a header
         layout = find_layout(_sample(lines), separator=separator, comment=comment, header=header, tag_column=shown)
+        tagged = tag_column is not None
+        if sentence_column is None and columns.get("token") != 0 and layout.separates_sentences(tagged=tagged):
+            sentence_column, columns = 0, {"token": 1, **columns}
+            decision = "column 0 numbers the sentences, so {sentence_column} is 0"
+            _hint(lines, f"{decision}, and {{token_column}} {columns['token']}", "sentence_column", "token_column")
         if "token" not in columns:
-            columns = {"token": _find_token_column(layout, lines.path, tagged=tag_column is not None), **columns}
+            columns = {"token": _find_token_column(layout, lines.path, tagged=tagged), **columns}
             if columns["token"]:
                 _hint(lines, "column 0 counts the words, so {token_column} is 1", "token_column")
         if tag_column == -1:
@@ -168,6 +188,7 @@ class _ColumnReader:
             _hint(lines, f"lines before sentences that begin with # are comments, such as {layout.comments[0]!r}")
         self._lines, self._layout, self._comment = lines, layout, comment
         self._columns, self._features = columns, features  # role, or name -> its column
+        self._sentence_column, self._numbers = sentence_column, SentenceNumbers()
         self._roles = roles  # the first column of semantic roles, if there are any
         self._has_brackets = layout.has_brackets(tag_column, roles)
         self._header_follows = layout.header is not None
@@ -186,7 +207,7 @@ class _ColumnReader:
         fields = [] if is_blank(content) else split_columns(content, self._layout.separator)
         if not fields or (DOCUMENT_START in content and self._begins_document(content, fields)):
             self._is_inside = False
-            return []
+            return [] if self._sentence_column is None else None
         if self._header_follows:
             self._header_follows = False
             return None
@@ -230,6 +251,8 @@ class _ColumnReader:
     def _check_columns(self, width: int) -> None:
         """Reject columns that a line of this width does not have, and tags or words as features."""
         options = [(role, column, f"{role}_column") for role, column in self._columns.items()]
+        if self._sentence_column is not None:
+            options.append(("number of the sentence", self._sentence_column, "sentence_column"))
         options += [(f"feature {name!r}", column, "feature_columns") for name, column in self._features.items()]
         for role, column, option in options:
             if not -width <= column < width:
@@ -256,9 +279,15 @@ class _ColumnReader:
                     options=("feature_columns",),
                 )
 
+    def begins(self, fields: list[str]) -> bool:
+        """Whether a row has the number of a new sentence."""
+        return self._sentence_column is not None and self._numbers.begins(fields[self._sentence_column])
+
     def make_sentences(self, numbered: list[tuple[int, list[str]]]) -> list[Sentence]:
         """The sentence of numbered rows, or with roles one for each predicate."""
         lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
+        if self._sentence_column is not None:
+            self._numbers.check(rows[0][self._sentence_column], lines[0])
         if len(rows) > _MANY_WORDS:
             problem = f"the sentence that begins here has {len(rows):,} words; a blank line must end each sentence"
             self._warn_once("length", lines[0], problem)
@@ -325,7 +354,7 @@ def _find_token_column(layout: ColumnLayout, path: str, *, tagged: bool) -> int:
     if layout.repeats_first_column():
         problem = f"column 0 is {rows[0][0]!r} on each line, so it is not the word"
     elif layout.numbers_sentences():
-        problem = "column 0 numbers the sentences, so it is not the word; a blank line must end each of them"
+        problem = "column 0 has the same numbers in several sentences, so it is not the word"
     elif tagged and layout.has_tags_first():
         problem = "column 0 has tags, and the last column has others"
         hint = "Set {token_column} to the column of the words, and {tag_column} to 0 if these are the tags."

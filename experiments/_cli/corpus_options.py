@@ -26,8 +26,8 @@ class CorpusOptions(Options):
 
     format: str = option(
         "auto",
-        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, conllup, word/tag, sentences, spans, webanno, folder or "
-        "your own; auto: detect",
+        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, conllup, word/tag, word-table, sentences, spans, webanno, "
+        "folder or your own; auto: detect",
         common=True,
     )
     text_column: str = option(
@@ -63,17 +63,23 @@ class CorpusOptions(Options):
     header: bool | None = option(
         None, "whether the first line names columns (labelled, conll; default: decide by the lines)"
     )
-    delimiter: str | None = option(None, "character between two fields (csv, tsv)", of=("label",))
-    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv, labelled)", of=("label",))
+    delimiter: str | None = option(None, "character between two fields (csv, tsv, word-table)")
+    quoted: bool | None = option(None, "whether fields may be in double quotes (csv, tsv, labelled, word-table)")
     separator: str | None = option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
-    token_column: int | None = option(
+    sentence_column: int | str | None = option(
         None,
-        "column of the token, from 0; -1 is the last (conll; default: the first that does not count)",
+        "column that numbers the sentences, or several: doc_id,sentence_id (word-table, conll; default: by its name)",
+        of=("tags",),
+    )
+    token_column: int | str | None = option(
+        None,
+        "column of the token, from 0; -1 is the last (conll; default: the first that does not count), or its name "
+        "(word-table)",
         of=("tags",),
     )
     tag_column: int | str = option(
         -1,
-        "column of the tag, from 0; -1 is the last; 11+ for columns of semantic roles (conll)",
+        "column of the tag, from 0; -1 is the last; 11+: columns of semantic roles (conll); or its name (word-table)",
         of=("tags",),
         common=True,
     )
@@ -121,8 +127,8 @@ class CorpusOptions(Options):
             for item in fields(self)
             if item.name != "format" and item.name in self.non_default
         }
-        for name in {"text", "second", "label"} & options.keys():
-            if "," in (options[name] or ""):
+        for name in {"text", "second", "label", "sentence_column"} & options.keys():
+            if "," in str(options[name] or ""):
                 options[name] = tuple(map(str.strip, options[name].split(",")))
         for name in {"separator", "delimiter"} & options.keys():
             options[name] = options[name].replace("\\t", "\t")

@@ -31,7 +31,7 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None, "require_label": False} for table in ("csv", "tsv", "jsonl")},
     "labelled": {"require_label": False},
     "fasttext": {"require_label": False, "multilabel": True},
-    "conll": {"tag_column": None},
+    **{columns: {"tag_column": None} for columns in ("conll", "word-table")},
     **{parsed: {"tags": None} for parsed in ("conllu", "conllup", "sentences")},
     "webanno": {"layer": None},
     "folder": {"require_label": False},

@@ -7,8 +7,10 @@ from typing import Any
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders._records import name_classes
-from graphattn.builders.readers._fields import match_name
+from graphattn.builders.readers._column_layout import are_types_same, find_word_columns, list_tag_columns, list_types
+from graphattn.builders.readers._fields import match_name, parse_feature_columns
 from graphattn.builders.readers._sentences import parse_fields
+from graphattn.builders.readers._word_table import read_word_rows
 from graphattn.exceptions import DataError
 
 _TEXT, _SECOND, _LABEL = "text", "second", "label"
@@ -32,6 +34,10 @@ def has_text(names: Sequence[Any]) -> bool:
 
 def iter_table(table: Any, names: Sequence[str], features: Sequence[str] = ()) -> Iterator[Example | Sentence]:
     """The rows of a table as examples or sentences; other columns than theirs and ``features`` are not read."""
+    by_role = find_word_columns([name for name in names if isinstance(name, str)], bare=False)
+    if by_role.token is not None and by_role.sentence is not None and not _has_lists(table, by_role.token):
+        yield from _iter_word_rows(table, names, by_role.sentence, by_role.token, features)
+        return
     used = [name for name in names if _is_used(name) or name in features]
     if not used:
         raise _missing_error(names)
@@ -41,6 +47,34 @@ def iter_table(table: Any, names: Sequence[str], features: Sequence[str] = ()) -
     columns = [_values(table, name) for name in used]
     for number, cells in enumerate(zip(*columns, strict=True)):
         yield make_input(dict(zip(used, cells, strict=True)), number, names, features)
+
+
+def _has_lists(table: Any, name: str) -> bool:
+    """Whether the first value of a column is a list, array or the like."""
+    first = next(iter(_values(table, name)), "")
+    return isinstance(first, Iterable) and not isinstance(first, str)
+
+
+def _iter_word_rows(
+    table: Any, names: Sequence[Any], sentence: str, token: str, features: Sequence[str]
+) -> Iterator[Sentence]:
+    """The sentences of a table with a word on each row."""
+    of_features = parse_feature_columns(features)
+    tags = [name for name in list_tag_columns([*filter(_is_text, names)]) if name not in of_features.values()]
+    types = [list_types([str(tag) for tag in _values(table, name)]) for name in tags]
+    if any(are_types_same(other, types[-1]) for other in types[:-1]):
+        problem = f"the columns {', '.join(map(repr, tags))} have tags of the same set, like gold and predicted"
+        raise DataError(problem, hint="Leave one of them out: X.drop(columns=NAME).")
+    used = [sentence, token, *tags[-1:], *of_features.values()]
+    missing = next((name for name in used if name not in names), None)
+    if missing is not None:
+        raise DataError(f"there is no column {missing!r}", hint="Set {feature_columns}.", options=("feature_columns",))
+    rows = zip(*(_values(table, name) for name in used), strict=True)
+    yield from read_word_rows(rows, list(of_features), tagged=bool(tags))
+
+
+def _is_text(name: Any) -> bool:
+    return isinstance(name, str)
 
 
 def _is_used(name: Any) -> bool:

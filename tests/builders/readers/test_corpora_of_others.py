@@ -197,6 +197,10 @@ ROWS = {
         Sentence(["new york", "is", "big"], tags=["B-LOC", "O", "O"]),
     ),
     "a header of columns": (["WORD\tPOS\ndogs\tNNS\nbark\tVBP\n\n"], Sentence(["dogs", "bark"], tags=["NNS", "VBP"])),
+    "Kaggle's entities, simpletransformers: a number of the sentence on each row": (
+        ["Sentence #,Word,POS,Tag\nSentence: 1,Ada,NNP,B-PER\n,left,VBD,O\nSentence: 2,So,RB,O\n"],
+        ADA_LEFT,
+    ),
     "BILOU of spaCy, BMES of Chinese corpora": (
         ["Ada U-PER\nsings O\n\n"],
         Sentence(["Ada", "sings"], tags=["U-PER", "O"]),

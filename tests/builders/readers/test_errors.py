@@ -128,6 +128,17 @@ CASES = {
         ],
         "a.conll",
     ),
+    "word-table": Case(
+        "word,tag\n",
+        "a,X\n,Y\n\n",
+        [
+            Bad("c,X\nd\n\n", "1 field, the header names 2", offset=1),
+            Bad("c,X\nd,\nd\n\n", "the tag is empty", offset=1),
+            Bad("c,X\nword,tag\n\n", "this is a header inside the table", offset=1),
+            Bad(b"e,X\n\xe9,X\n\n", "byte 0xe9 at column 1 is not UTF-8", ("encoding",), offset=1),
+        ],
+        "a.csv",
+    ),
     "conllu": Case(
         "",
         conllu() + "\n",

@@ -19,6 +19,7 @@ PLUS = ["# id = 1", "# global.columns = ID FORM UPOS PARSEME:MWE", "1\tDogs\tNOU
         ("a.csv", ["text,label", "a,1"], "csv"),
         ("a.txt", ["id,text,label", "1,a,1"], "csv"),
         ("a.tsv", ["text\tlabel", "a b\t1"], "tsv"),
+        ("a.txt", ["sentence_id,word,label", "0,a,1"], "word-table"),
         ("a.tsv", ["text", "a b"], "tsv"),
         ("a.tsv", ["sentence\tlabel", "a b\t1"], "labelled"),
         ("a.tsv", ["id\tsentence\tsource\tlabel", "1\ta b\tx\t1"], "tsv"),
@@ -90,7 +91,7 @@ def test_one_long_sentence_is_conll_only_when_it_must_be_tagged(corpus):
 
 
 def test_the_only_candidate_is_not_opened():
-    assert detect("missing", token_column=1) == DetectedFormat("conll", "missing")
+    assert detect("missing", predicate_column=1) == DetectedFormat("conll", "missing")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_an_extension_that_contradicts_the_task(corpus):
     with pytest.raises(DataError) as caught:
         detect(corpus("a.csv", "text,label", "a,1"), "tag")
     assert caught.value.message == "has the extension of 'csv', which does not fit"
-    formats = "'conll', 'conllu', 'conllup', 'sentences', 'spans', 'webanno', 'word/tag'"
+    formats = "'conll', 'conllu', 'conllup', 'sentences', 'spans', 'webanno', 'word-table', 'word/tag'"
     assert caught.value.hint == f"Set {{format}} to one of {formats}."
 
 

@@ -291,7 +291,7 @@ def test_the_name_of_the_document_is_no_word(corpus, lines, is_word):
     [
         (["O\twe", "O\tlike", "B-ACTOR\tAda", "", "B-YEAR\t1990"], ("token_column", "tag_column")),  # MIT Movie
         (["B-NP\tw[0]=we\tw[1]=a", "O\tw[0]=.\tw[1]=b"], ("token_column", "tag_column")),  # CRFsuite
-        (["1\tAda\tB-PER", "1\tleft\tO", "2\tBob\tB-PER", "2\tcame\tO"], ("token_column", "tag_column")),
+        (["1\tAda\tB-PER", "1\tleft\tO", "", "1\tBob\tB-PER", "1\tcame\tO"], ("token_column", "tag_column")),
         (["Ada,B-PER", "left,O", "", "Bob,B-PER"], ("separator",)),  # one column is no tag of itself
     ],
 )

@@ -172,3 +172,42 @@ def test_a_stream_is_read_some_at_a_time(classifier, monkeypatch):
     assert classifier.predict(iter([])).tolist() == []
     with pytest.raises(DataError, match=r"input 1 is a int, counted from input 6\. Give a text"):
         classifier.predict(iter([*TEXTS[:7], 5]))
+
+
+WORD_ROWS = {
+    "Sentence #": ["Sentence: 1", None, None, "Sentence: 2"],
+    "Word": ["Ada", ",", "", "ran"],
+    "POS": ["NNP", ",", "X", "VBD"],
+    "Tag": ["B-PER", "O", "O", "O"],
+}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table])
+def test_rows_of_words_are_sentences(make):
+    first, second = inputs.as_collection(make(WORD_ROWS), features=["pos=POS"])
+    assert (first.tokens, first.tags) == (("Ada", ",", ""), ("B-PER", "O", "O"))
+    assert (second.tokens, second.tags, second.features) == (("ran",), ("O",), {"pos": ("VBD",)})
+    without = {name: values for name, values in WORD_ROWS.items() if name not in ("POS", "Tag")}
+    assert [item.tags for item in inputs.as_collection(make(without))] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"Word": ["Ada", None, "x", "ran"]}, "row 1: the word is a missing value.*keep_default_na=False"),
+        ({"Tag": ["B-PER", None, "O", "O"]}, "row 1: the tag is empty"),
+        ({"Sentence #": [1, 2, 1, 3]}, "row 2: sentence 1 goes on here"),
+        ({"Sentence #": [None, 2, 2, 3]}, "row 0: the sentence has no number"),
+        ({"POS": ["B-PER", "O", "O", "O"]}, "'POS', 'Tag' have tags of the same set"),
+    ],
+)
+def test_rows_of_words_that_are_no_sentences(changes, message):
+    with pytest.raises(DataError, match=message):
+        list(inputs.as_collection(pd.DataFrame(WORD_ROWS | changes)))
+
+
+def test_sentences_with_numbers_are_no_rows_of_words():
+    frame = pd.DataFrame({"sentence_id": [0, 1], "tokens": [["Ada", "ran"], ["so"]], "tags": [["X", "Y"], ["Y"]]})
+    assert [item.tokens for item in inputs.as_collection(frame)] == [("Ada", "ran"), ("so",)]
+    texts = pd.DataFrame({"SentenceId": [0, 0], "text": ["a film", "a play"], "label": ["x", "y"]})
+    assert [item.text for item in inputs.as_collection(texts)] == ["a film", "a play"]
