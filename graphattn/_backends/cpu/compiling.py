@@ -16,6 +16,7 @@ import numba
 from filelock import FileLock
 
 from graphattn._backends.cpu.simd.llvm import BYTES
+from graphattn.exceptions import BackendError
 
 EXACT, REORDERED = {"contract", "nsz"}, {"contract", "nsz", "reassoc", "arcp"}
 """Fast-math flags of LLVM. NaN and infinity keep their meaning: a score of -inf hides an edge."""
@@ -52,15 +53,22 @@ def plan_kernel(function: Callable[..., Any]) -> Any:
 
 
 def _compile(function: Callable[..., Any], fastmath: set[str], **options: Any) -> Any:
+    if getattr(numba.config, "DISABLE_JIT", 0):
+        return _refuse
     options |= {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no writable folder for the cache
         return numba.njit(**options)(function)
-    if disk_cache := getattr(compiled, "_cache", None):  # absent when NUMBA_DISABLE_JIT is set
+    if disk_cache := getattr(compiled, "_cache", None):
         disk_cache._cache_file._source_stamp = (disk_cache._cache_file._source_stamp, _source_digest())
         _lock_cache_file(disk_cache._cache_file)
     return compiled
+
+
+def _refuse(*arguments: Any) -> None:
+    """Stand in for kernels, which use registers and have no form in Python."""
+    raise BackendError("Numba is not to compile (NUMBA_DISABLE_JIT=1), which the kernels for CPUs need; unset it")
 
 
 @cache

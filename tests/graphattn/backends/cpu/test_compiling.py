@@ -65,6 +65,25 @@ def test_kernels_without_a_cache_folder():
     assert done.stdout.split() == ["8.0", "None"], done.stderr
 
 
+def test_without_compilation_kernels_are_an_error():
+    program = """
+import torch
+from graphattn import Edges, attend
+from graphattn.exceptions import BackendError
+edges, rows = Edges.of_ranges(torch.tensor([0, 0]), torch.tensor([2, 2]), 2), torch.ones(2, 1, 4)
+print(attend(edges, rows, rows, rows, backend="torch").sum().item())
+try:
+    attend(edges, rows, rows, rows)
+except BackendError as error:
+    print(error)
+"""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    total, error = done.stdout.splitlines()
+    assert total == "8.0"
+    assert "NUMBA_DISABLE_JIT=1" in error
+
+
 def test_kernels_handle_infinity():
     @kernel
     def difference(one, other):
