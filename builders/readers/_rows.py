@@ -367,6 +367,9 @@ def inner_header_error(line: int | None = None, *, optional: bool) -> DataError:
     return DataError(problem, line=line, hint=f"{hint} If it is an example, set {{header=False}}.", options=("header",))
 
 
+_UNQUOTED = "If double quotes enclose fields that contain line breaks, set {quoted=True}."
+
+
 def reject_other_widths(
     rows: PlainRows | QuotedRows,
     width: int,
@@ -387,8 +390,11 @@ def reject_other_widths(
         return numbered[0], numbered[1] or [""]
 
     names = [name.strip() for name in header]
+    is_open = False  # whether a field of the row before begins with a double quote that it does not close
     for row in reject_blank_rows(map(fill, rows) if width == 1 else rows):
         if isinstance(row, DataError):
+            if is_open and row.content is None and not row.options:  # a blank line
+                row.hint, row.options = _UNQUOTED, ("quoted",)
             yield row
             continue
         if width > 1 and names and row[1][-1].strip() in names and sorted(map(str.strip, row[1])) == sorted(names):
@@ -396,12 +402,19 @@ def reject_other_widths(
             error.content = row[1]
             yield error
             continue
+        opens = isinstance(rows, PlainRows) and any(field[:1] == '"' and field.count('"') % 2 for field in row[1])
         if len(row[1]) == width or (more and len(row[1]) > width):
+            is_open = opens
             yield row
             continue
+        is_open = is_open or opens
         count = "1 field" if len(row[1]) == 1 else f"{len(row[1])} fields"
         fix = hint if too_many is None or len(row[1]) < width else too_many
-        error = DataError(f"{count}, {expected}", line=row[0], hint=fix, options=("columns",))
+        options = ["columns"]
+        if is_open:
+            fix = _UNQUOTED
+            options.append("quoted")
+        error = DataError(f"{count}, {expected}", line=row[0], hint=fix, options=options)
         error.content = row[1]
         yield error
         rows.reread()

@@ -490,12 +490,15 @@ def read_labelled_lines(
             rows, sample = _open_rows(lines, ahead, separator, roles, more=more, quoted=quoted)
             has_header = _has_header(sample, len(roles), header, lines.path, more=more)
             names = next(rows)[1] if has_header else []
+            wide = "Set {columns} to what each field holds: None skips one, '...' at the end all that follow."
+            if isinstance(rows, QuotedRows) and 2 * sum(len(row) == len(roles) for row in sample) >= len(sample):
+                wide = "A text that contains the separator must be in double quotes."
             filled = reject_other_widths(
                 rows,
                 len(roles),
                 expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
-                too_many="Set {columns} to what each field holds: None skips one, '...' at the end all that follow.",
+                too_many=wide,
                 more=more,
                 header=names,
                 optional_header=True,

@@ -507,3 +507,21 @@ def test_no_quotes_in_csv_without_names(corpus):
     path = corpus("a.csv", 'so \\"good\\",pos', 'dull",neg')
     texts = [example.text for example in read_labelled_lines(path, columns=("text", "label"), quoted=False)]
     assert texts == ['so \\"good\\"', 'dull"']
+
+
+@pytest.mark.parametrize(("name", "options"), [("a.tsv", {}), ("a.txt", {"columns": ("label", "text")})])
+@pytest.mark.parametrize("field", ['"a film\nso good"', '"a film\n\nso ""good"""'])
+def test_line_breaks_in_quoted_cells_of_tsv(tmp_path, name, options, field):
+    path = tmp_path / name
+    path.write_text(f"{'' if options else 'label<text'}\npos<{field}\nneg<dull\n".lstrip().replace("<", "\t"))
+    with pytest.raises(DataError) as caught:
+        list(read_corpus(path, task="classify", **options))
+    assert "quoted" in caught.value.options
+    examples = list(read_corpus(path, task="classify", quoted=True, **options))
+    assert [(example.label, example.text.split()[0]) for example in examples] == [("pos", "a"), ("neg", "dull")]
+
+
+def test_a_comma_in_a_text_without_quotes(corpus):
+    path = corpus("a.csv", "pos,so good", "neg,dull", "neg,so dull, really")
+    with pytest.raises(DataError, match="must be in double quotes"):
+        list(read_corpus(path, columns=("label", "text")))
