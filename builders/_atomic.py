@@ -53,6 +53,11 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8; half surrogates, such as those of file names that are not UTF-8, become the escapes of JSON."""
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
 def seal(content: bytes) -> bytes:
     """The content with its checksum at the end, for :func:`unseal`."""
     return content + _checksum(content)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from graphattn._validation import require_choice, require_range
-from graphattn.builders._atomic import atomic_file
+from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._regular_files import NAMES, UnsuitableFileError, read_text
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._special_tokens import SpecialTokens
@@ -219,7 +219,7 @@ class Vocabulary:
         """
         try:
             with atomic_file(path, sync=True) as temporary:
-                temporary.write_text(self.to_json(), encoding="utf-8")
+                write_text(temporary, self.to_json())
         except OSError as error:
             raise ModelDirectoryError(
                 f"{os.fspath(path)}: cannot be written ({error.strerror}). Check the folder and the space on the disk."

@@ -12,6 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 _NO_PLACEHOLDER = "{\N{WORD JOINER}"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def fill_in(template: str, options: Collection[str], spell: Callable[[str], str] = str) -> str:
@@ -26,6 +27,22 @@ def fill_in(template: str, options: Collection[str], spell: Callable[[str], str]
         names = "|".join(map(re.escape, options))
         template = re.sub(rf"\{{((?:{names})(?:=[^{{}}]+)?)\}}", lambda match: spell(match[1]), template)
     return template.replace(_NO_PLACEHOLDER, "{")
+
+
+def printable(text: str) -> str:
+    r"""A text that UTF-8 can encode: bytes of a file name that are not UTF-8, and half surrogates, as backslashes.
+
+    Examples
+    --------
+    >>> print(printable("caf\udce9.tsv"), printable("\ud83d"))
+    caf\xe9.tsv \ud83d
+    """
+    return _SURROGATE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\x{number - 0xDC00:02x}" if 0xDC80 <= number < 0xDD00 else f"\\u{number:04x}"
 
 
 def verbatim(text: object) -> str:
@@ -62,7 +79,7 @@ class _OptionMessage(Exception):
 
     def render(self, spell: Callable[[str], str] = str) -> str:
         """The message, with options as ``spell`` writes them."""
-        return fill_in(self.template, self.options, spell)
+        return printable(fill_in(self.template, self.options, spell))
 
 
 class GraphAttnError(_OptionMessage):
@@ -139,7 +156,7 @@ class DataError(GraphAttnError):
         text = f"{self.message}. {self.hint}" if self.hint else self.message
         text = f"{text} {self.alternative}" if self.alternative else text
         text = fill_in(text, self.options, spell)
-        return f"{', '.join(parts)}: {text}" if parts else text
+        return printable(f"{', '.join(parts)}: {text}" if parts else text)
 
 
 class UnreadableError(DataError):

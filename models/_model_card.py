@@ -13,6 +13,7 @@ import torch
 import yaml
 
 from graphattn import __version__
+from graphattn.exceptions import printable
 from graphattn.models._inspectable import Inspectable
 from graphattn.models._reports import LEVEL, Report, format_metric, format_rows
 
@@ -174,11 +175,11 @@ def _hide_folder(value: Any) -> Any:
 
 def _plain(text: object) -> str:
     """A text within a heading or a cell of a table."""
-    return re.sub(r"([|\\`*_<>\[\]])", r"\\\1", " ".join(str(text).split()))
+    return re.sub(r"([|\\`*_<>\[\]])", r"\\\1", " ".join(printable(str(text)).split()))
 
 
 def _code(text: object) -> str:
     """A text as code; Markdown interprets nothing in it."""
-    shown = " ".join(str(text).split()).replace("|", "\\|")
+    shown = " ".join(printable(str(text)).split()).replace("|", "\\|")
     ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     return f"{ticks} {shown} {ticks}" if len(ticks) > 1 else f"`{shown}`"

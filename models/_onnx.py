@@ -15,7 +15,7 @@ from tokenizers.processors import TemplateProcessing
 
 from graphattn._optional_packages import import_optional
 from graphattn.builders import Vocabulary
-from graphattn.builders._atomic import atomic_file
+from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._paths import resolve_path, write_error
 from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.exceptions import ConfigError
@@ -58,7 +58,7 @@ def write_onnx(
         with atomic_file(target) as temporary:
             program.save(temporary)
         with atomic_file(beside) as temporary:  # half a tokenizer would be that of another model
-            temporary.write_text(tokenizer, encoding="utf-8")
+            write_text(temporary, tokenizer)
     except OSError as error:
         raise write_error(path, error) from error
 

@@ -18,12 +18,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from graphattn.builders._atomic import atomic_folder, is_vacant, locate_replaced_folder, read_sealed
+from graphattn.builders._atomic import atomic_folder, is_vacant, locate_replaced_folder, read_sealed, write_text
 from graphattn.builders._json_types import json_checksum
 from graphattn.builders._paths import resolve_path
 from graphattn.builders._regular_files import NAMES, SETTINGS, file_sha256, read_bytes, read_text
 from graphattn.builders._tensor_files import TensorFile
-from graphattn.exceptions import ModelDirectoryError
+from graphattn.exceptions import ModelDirectoryError, printable
 from graphattn.models._plain_torch import plain_torch
 from graphattn.models._text_model import check_finite
 
@@ -107,22 +107,22 @@ def is_model_directory(path: Path) -> bool:
 
 def _write_files(folder: Path, files: ModelFiles) -> None:
     save_file({name: tensor.contiguous() for name, tensor in files.weights.items()}, folder / WEIGHTS)
-    (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
-    (folder / LABELS).write_text(json.dumps(files.labels, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_text(folder / TOKENIZER, files.tokenizer)
+    write_text(folder / LABELS, json.dumps(files.labels, ensure_ascii=False, indent=1))
     shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors writes files that only their owner can read
     names = [WEIGHTS, TOKENIZER, LABELS]
     if files.source_tokenizer is not None:
-        (folder / SOURCE_TOKENIZER).write_text(files.source_tokenizer, encoding="utf-8")
+        write_text(folder / SOURCE_TOKENIZER, files.source_tokenizer)
         names.append(SOURCE_TOKENIZER)
     for name, text in files.notes.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_text(folder / name, text)
     if files.card:
-        (folder / CARD).write_text(files.card, encoding="utf-8")
+        write_text(folder / CARD, printable(files.card))
     sums = {name: file_sha256(folder / name) for name in [*names, *files.notes]}
     config = {FORMAT_VERSION: FORMAT, **files.config, "sha256": sums}
     checksum = json_checksum(json.loads(json.dumps(config)))
     config = {FORMAT_VERSION: FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
-    (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_text(folder / CONFIG, json.dumps(config, ensure_ascii=False, indent=1))
 
 
 @plain_torch()

@@ -11,7 +11,7 @@ from graphattn.builders._sentence import Example, TableRow
 from graphattn.builders._text_lines import open_text, split_suffix
 from graphattn.builders.readers._formats import reject_table
 from graphattn.builders.readers._rows import Skip, map_with_errors
-from graphattn.exceptions import DataError, Hint, warn_caller
+from graphattn.exceptions import DataError, Hint, printable, warn_caller
 
 _UNLABELLED = {"unsup", "unlabeled", "unlabelled"}
 """Folders whose texts have no label, such as IMDB's."""
@@ -51,7 +51,7 @@ def read_folder(
             raise _directory_error(folder, texts=len(files))
 
     def make_row(file: Path, text: str | None) -> TableRow:
-        return TableRow(("file", "text"), (file.relative_to(folder).as_posix(), text))
+        return TableRow(("file", "text"), (printable(file.relative_to(folder).as_posix()), text))
 
     def read(file: Path) -> Example:
         try:
@@ -62,7 +62,7 @@ def read_folder(
             raise
         if keep_row is not None:
             keep_row(make_row(file, text))
-        return Example(text, label=file.parent.name if classes else None)
+        return Example(text, label=printable(file.parent.name) if classes else None)
 
     return map_with_errors(iter(files), read, skip)
 

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders._atomic import atomic_file, is_vacant, remove_leftovers
+from graphattn.builders._atomic import atomic_file, is_vacant, remove_leftovers, write_text
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._jobs import Engine, LocalEngine
 from graphattn.builders._locks import folder_lock
@@ -290,7 +290,7 @@ class _Build:
         manifest = finalize_manifest(manifest, statistics, [relation.name for relation in builder.relations])
         # right before the manifest: with files of two builds, a store cannot be read
         with atomic_file(self.folder / SKIPPED, sync=True) as temporary:
-            temporary.write_text("".join(rows), encoding="utf-8")
+            write_text(temporary, "".join(rows))
         vocabulary.save(self.folder / TOKENIZER)
         return replace(manifest, sha256={name: file_sha256(self.folder / name) for name in (TOKENIZER, SKIPPED)})
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders._atomic import atomic_file
+from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._json_types import check_json, json_checksum, read_record, require_keys
 from graphattn.builders._locks import is_locked
 from graphattn.builders._regular_files import NAMES, UnsuitableFileError, file_sha256, read_text
@@ -89,7 +89,7 @@ class Manifest:
         record = {"kind": _KIND, "format_version": FORMAT_VERSION, **asdict(self)}
         text = json.dumps({"checksum": json_checksum(record), **record}, indent=1, ensure_ascii=False)
         with atomic_file(folder / MANIFEST, sync=True) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+            write_text(temporary, text + "\n")
 
     @classmethod
     def read(cls, folder: Path, *, complete: bool = True) -> Manifest:
@@ -185,7 +185,7 @@ def write_graph_sums(folder: Path) -> None:
     """Write the checksums of a folder of graphs in a store."""
     files = [f"../{MANIFEST}", *sorted(path.name for path in folder.iterdir())]
     lines = [f"{file_sha256(folder / file)}  {file}\n" for file in files]
-    (folder / Path(GRAPH_SUMS).name).write_text("".join(lines), encoding="utf-8")
+    write_text(folder / Path(GRAPH_SUMS).name, "".join(lines))
 
 
 def _read_graph_sums(folder: Path) -> dict[str, str]:

@@ -48,6 +48,7 @@ def shard_name(number: int) -> str:
 def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
     """Write a shard atomically; the same table and notes always give the same bytes."""
     metadata = json.dumps({"format_version": FORMAT_VERSION, **notes}, ensure_ascii=False, sort_keys=True)
+    notes_in_json = metadata.encode("utf-8", "backslashreplace")
     content = BytesIO()
     with pq.ParquetWriter(
         content,
@@ -58,7 +59,7 @@ def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
         write_page_checksum=True,
         store_schema=False,
     ) as writer:
-        writer.add_key_value_metadata({_METADATA_KEY: metadata.encode("utf-8"), _SHA256_KEY: _NO_SHA256})
+        writer.add_key_value_metadata({_METADATA_KEY: notes_in_json, _SHA256_KEY: _NO_SHA256})
         for start, stop in chunk_bounds(table["length"].to_numpy()):
             writer.write_table(table.slice(start, stop - start), row_group_size=stop - start)
     unsealed = content.getvalue()

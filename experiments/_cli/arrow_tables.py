@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphattn.builders._records import ArrowRow
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, printable
 
 _TABLES_PER_GROUP = 64
 """Chunks in a row group of a Parquet file."""
@@ -34,6 +34,8 @@ def _make_array(name: str, values: Sequence[Any]) -> pa.Array:
     """A column; lists and objects whose items have several types become JSON, as in CSV."""
     try:
         return pa.array(values)
+    except UnicodeEncodeError:  # half a surrogate pair in a text
+        return _make_array(name, [_make_printable(value) for value in values])
     except (pa.ArrowException, OverflowError) as error:
         if all(value is None or isinstance(value, int) for value in values):
             with suppress(pa.ArrowException, OverflowError):
@@ -56,6 +58,14 @@ def read_rows(rows: Sequence[ArrowRow | None]) -> dict[str, pa.Array]:
     batches = [missing if row is None else pa.ipc.read_record_batch(pa.py_buffer(row.record), schema) for row in rows]
     table = pa.Table.from_batches(batches, schema)
     return {name: pa.concat_arrays(table[name].chunks) for name in schema.names}
+
+
+def _make_printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {_make_printable(key): _make_printable(item) for key, item in value.items()}
+    return [_make_printable(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def read_arrow(contents: Iterable[bytes]) -> Iterator[pa.Table]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ from typing_extensions import override
 
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments._cli.docstrings import read_docstring
 from graphattn.experiments._cli.flags import LazyGroup, Values, make_command, with_flags
 from graphattn.options import Options, list_options, option
 
@@ -168,7 +168,7 @@ def register_benchmark(
     ConfigError
         when another benchmark has this name
     """
-    summary, quick = (getdoc(measure) or name).partition("\n")[0], tuple(quick or lengths)
+    summary, quick = (read_docstring(measure) or name).partition("\n")[0], tuple(quick or lengths)
     new = Benchmark(summary, f"--lengths {','.join(quick)}", _COMPARED, measure, tuple(lengths), quick)
     other = BENCHMARKS.get(name, new).measure
     if getattr(other, "__module__", None) != measure.__module__:

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from inspect import getdoc
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from typing_extensions import override
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, GraphAttnError, GraphAttnWarning, Hint, MissingPackageError
+from graphattn.experiments._cli.docstrings import read_docstring
 from graphattn.experiments._cli.flags import LazyGroup, as_flag, make_command
 from graphattn.experiments._cli.user_modules import (
     MODULES,
@@ -83,7 +83,7 @@ class Commands(LazyGroup):
 
     @override
     def list_summaries(self) -> dict[str, str]:
-        return COMMANDS | {name: (getdoc(made) or "").partition("\n")[0] for name, made in USER_COMMANDS.items()}
+        return COMMANDS | {name: read_docstring(made).partition("\n")[0] for name, made in USER_COMMANDS.items()}
 
     @override
     def build_command(self, name: str, arguments: Sequence[str]) -> Any:
@@ -95,7 +95,7 @@ class Commands(LazyGroup):
                 return module.group
             function, examples = getattr(module, name), module.EXAMPLES
         # each paragraph of its docstring becomes one line, which the help wraps
-        about = "\n\n".join(" ".join(paragraph.split()) for paragraph in (getdoc(function) or "").split("\n\n"))
+        about = "\n\n".join(" ".join(paragraph.split()) for paragraph in read_docstring(function).split("\n\n"))
         return make_command(function, about, examples)
 
     @override
@@ -107,6 +107,8 @@ class Commands(LazyGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command and end with its exit code."""
+        if isinstance(sys.stdout, TextIOWrapper):  # escapes, which JSON has too, for arguments that are not UTF-8
+            sys.stdout.reconfigure(errors="backslashreplace")
         with report_errors(ctx):
             return super().invoke(ctx)
 
@@ -197,8 +199,9 @@ def _interrupt(number: int, _frame: Any) -> None:
 def main() -> None:
     """Run the command line; SIGTERM ends it like Ctrl-C, so that workers stop and temporary files are removed."""
     signal.signal(signal.SIGTERM, _interrupt)
+    _replace_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
-        sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
+        sys.stdout.reconfigure(encoding="utf-8")
     try:
         app(prog_name="graphattn")
     except OSError as error:
@@ -208,6 +211,12 @@ def main() -> None:
         raise SystemExit(WRONG) from None
     finally:
         _flush()
+
+
+def _replace_closed_streams() -> None:
+    """Discard what is printed to a stream that is closed (``>&-``); otherwise the next file that is opened gets it."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _flush() -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, printable
 
 Item = TypeVar("Item")
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -26,13 +26,20 @@ def open_output(path: Path, *, binary: bool = False) -> Iterator[Any]:
     try:
         with (
             atomic_file(path) as temporary,
-            open(temporary, "wb") if binary else open(temporary, "w", encoding="utf-8") as stream,
+            open(temporary, "wb")
+            if binary
+            else open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream,
         ):
             yield stream
     except BrokenPipeError:  # the reader of a pipe ended
         raise
     except OSError as error:
         raise write_error(path, error) from error
+
+
+def has_output() -> bool:
+    """Whether there is a standard output; ``>&-`` closes it."""
+    return sys.stdout is not None and getattr(sys.stdout, "name", None) != os.devnull
 
 
 def check_output(path: Path, *read: str | Path) -> None:
@@ -52,10 +59,15 @@ def check_output(path: Path, *read: str | Path) -> None:
     elif not folder.is_dir():
         code = errno.ENOENT
     elif not os.access(folder, os.W_OK | os.X_OK):
-        code = errno.EACCES
+        code = errno.EROFS if _is_read_only(folder) else errno.EACCES
     else:
         return
     raise write_error(path, OSError(code, os.strerror(code)))
+
+
+def _is_read_only(folder: Path) -> bool:
+    """Whether a folder is on a disk that is mounted to be read only, on which nobody can write."""
+    return hasattr(os, "statvfs") and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 def _same_file(path: Path, other: str | Path) -> bool:
@@ -74,7 +86,7 @@ def model_files(model: Path) -> list[Path]:
 
 def name_files(paths: Iterable[str | Path]) -> str:
     """The files of a corpus, SOURCE,TARGET included, without their folders."""
-    return " ".join(Path(file).name for path in paths for file in str(path).split(","))
+    return " ".join(printable(Path(file).name) for path in paths for file in str(path).split(","))
 
 
 def encode_line(row: Mapping[str, Any]) -> str:

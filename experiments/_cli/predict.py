@@ -37,7 +37,7 @@ from graphattn.experiments._cli.flags import (
     with_flags,
 )
 from graphattn.experiments._cli.loaded_models import ModelSettings, reject_unused
-from graphattn.experiments._cli.output import check_output, encode_line, model_files, open_output
+from graphattn.experiments._cli.output import check_output, encode_line, has_output, model_files, open_output
 from graphattn.experiments._cli.resumable import (
     CHUNK,
     Chunk,
@@ -148,6 +148,8 @@ def predict(
 
     if out is not None:
         check_output(out, texts, *model_files(model))
+    elif not has_output():
+        raise ConfigError("standard output is closed; give {out} a file, or redirect the output", options=("out",))
     settings = ModelSettings.of(
         model,
         engine=engine,
@@ -328,7 +330,7 @@ def predict_chunk(
             lines.append(encode_line(result.to_row()) if _has_rows(output, plain=plain) else "\n")
         else:
             lines.append(result)
-    return ChunkResult.of("".join(lines).encode(), errors)
+    return ChunkResult.of("".join(lines).encode("utf-8", "backslashreplace"), errors)
 
 
 def _fill_table(table: PredictionTable, chunk: Chunk, predictions: Sequence[Any]) -> ChunkResult:

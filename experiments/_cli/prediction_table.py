@@ -114,7 +114,7 @@ class PredictionTable:
     def join(self, rows: Sequence[Any]) -> bytes:
         """Some rows as a part of the file; for Parquet as a stream of Arrow, see :func:`write_parquet`."""
         if self.suffix != ".parquet":
-            return "".join(rows).encode()
+            return "".join(rows).encode("utf-8", "backslashreplace")
         carried, records = read_rows([arrow for arrow, _ in rows]), [record for _, record in rows]
         names = dict.fromkeys(name for record in [dict.fromkeys(self.columns), *records] for name in record)
         return serialize_arrow({name: carried.get(name, [record.get(name) for record in records]) for name in names})

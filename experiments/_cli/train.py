@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,7 @@ from typing_extensions import override
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
 from graphattn.experiments._cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
+from graphattn.experiments._cli.docstrings import read_docstring
 from graphattn.experiments._cli.flags import LazyGroup, Values, as_flag, make_command, with_flags
 from graphattn.experiments._cli.training_run import (
     check_overwrite,
@@ -94,7 +94,7 @@ def _describe(task: str) -> tuple[str, str]:
     """Summary and examples of a task."""
     if task in _TASKS:
         return _TASKS[task]
-    summary = (getdoc(_find_registered()[task]) or task).partition("\n")[0]
+    summary = (read_docstring(_find_registered()[task]) or task).partition("\n")[0]
     return summary, f"graphattn --import MODULE train {task} train.tsv --out model"
 
 

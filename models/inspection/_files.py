@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import pandas as pd
 
-from graphattn.builders._atomic import atomic_file
+from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._paths import write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.notebook import escape_unprintable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _write_node_link(graph: nx.MultiDiGraph, path: Path) -> None:
-    path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(nx.node_link_data(graph, edges="edges")) + "\n")
 
 
 GRAPH_WRITERS: dict[str, Callable[[nx.MultiDiGraph, Path], object]] = {

@@ -18,6 +18,7 @@ from torch import Tensor
 from graphattn._scales import Scale
 from graphattn._schema import TOKEN, WORD
 from graphattn.builders import BudgetBatches, Sentence
+from graphattn.builders._atomic import write_text
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._paths import resolve_path
 from graphattn.exceptions import ConfigError, DataError, warn_caller
@@ -355,7 +356,7 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]
     if path.suffix:
         plain = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
         text = json.dumps(plain, indent=1) + "\n"
-        return write_by_suffix(path, {".json": lambda temporary: temporary.write_text(text, encoding="utf-8")})
+        return write_by_suffix(path, {".json": lambda temporary: write_text(temporary, text)})
     try:
         resolve_path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:

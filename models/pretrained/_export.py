@@ -11,7 +11,7 @@ from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from graphattn.builders._atomic import atomic_folder, is_vacant
+from graphattn.builders._atomic import atomic_folder, is_vacant, write_text
 from graphattn.builders._paths import FilePath, resolve_path, write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models.pretrained._architecture import Architecture
@@ -96,11 +96,11 @@ def write_directory(
         with atomic_folder(target) as temporary:
             # save_file lets only the owner read it
             (temporary / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
-            (temporary / TOKENIZER).write_text(tokenizer, encoding="utf-8")
-            (temporary / "README.md").write_text(readme, encoding="utf-8")
+            write_text(temporary / TOKENIZER, tokenizer)
+            write_text(temporary / "README.md", readme)
             for name, values in files.items():
                 (temporary / name).parent.mkdir(exist_ok=True)
-                (temporary / name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+                write_text(temporary / name, json.dumps(values, indent=1))
     except OSError as error:
         raise write_error(folder, error) from error
 

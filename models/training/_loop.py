@@ -44,6 +44,7 @@ from graphattn.models.training._checkpoints import (
     run_folder,
 )
 from graphattn.models.training._module import BatchLoader, Decide, Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.training._tracker import fits_tensorboard
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
 
 LIGHTNING_PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
@@ -199,7 +200,7 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
     loggers: list[Logger] = []
     if options.run_dir is not None and options.logs:
         loggers = [CSVLogger(folder / "logs", "csv")]
-        if find_spec("tensorboard"):
+        if find_spec("tensorboard") and fits_tensorboard(folder):
             loggers.append(TensorBoardLogger(str(folder), "logs", "tensorboard"))
     precision = LIGHTNING_PRECISIONS[options.resolve_precision()]
     try:

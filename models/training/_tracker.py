@@ -19,7 +19,8 @@ from typing_extensions import override
 
 from graphattn._optional_packages import import_optional
 from graphattn._validation import require_choice
-from graphattn.exceptions import ConfigError
+from graphattn.builders._atomic import write_text
+from graphattn.exceptions import ConfigError, printable
 from graphattn.models._reports import Report
 
 TRACKERS = ("csv", "tensorboard", "wandb", "mlflow", "trackio")
@@ -62,7 +63,7 @@ class Tracker(Callback):
         self._package: Any = None if tracker == "csv" else import_optional(tracker, "this logger needs", tracker)
         try:
             self.logger = _make_logger(tracker, self._package, Path(folder), name)
-            self.logger.log_hyperparams({key: str(value) for key, value in options.items()})
+            self.logger.log_hyperparams({key: printable(str(value)) for key, value in options.items()})
         except Exception as error:  # each tracker has its own
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ConfigError(f"the logger {tracker} cannot start a run: {reason}") from error
@@ -108,9 +109,9 @@ class Tracker(Callback):
         """
         logger: Any = self.logger
         if isinstance(logger, CSVLogger):
-            Path(logger.log_dir, name).write_text(text + "\n", encoding="utf-8")
+            write_text(Path(logger.log_dir, name), text + "\n")
         elif isinstance(logger, TensorBoardLogger):
-            logger.experiment.add_text(name, f"```\n{text}\n```", self._step)
+            logger.experiment.add_text(name, f"```\n{printable(text)}\n```", self._step)
         elif isinstance(logger, MLFlowLogger):
             logger.experiment.log_text(logger.run_id, text, name)
         elif isinstance(logger, WandbLogger):
@@ -201,10 +202,17 @@ def plain_names(values: Mapping[str, float]) -> dict[str, float]:
     return plain
 
 
+def fits_tensorboard(folder: Path) -> bool:
+    """Whether TensorBoard can write to a folder: its name is UTF-8."""
+    return printable(os.path.abspath(folder)) == os.path.abspath(folder)
+
+
 def _make_logger(tracker: str, package: Any, folder: Path, name: str | None) -> Logger:
     if tracker == "csv":
         return CSVLogger(folder, "csv")
     if tracker == "tensorboard":
+        if not fits_tensorboard(folder):
+            raise ConfigError("tensorboard writes to no folder whose name is not UTF-8; choose another one, or csv")
         return TensorBoardLogger(str(folder.parent), folder.name, "tensorboard")
     if tracker == "wandb":
         return WandbLogger(name, project=os.environ.get("WANDB_PROJECT", PROJECT), save_dir=folder)

@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed
+from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed, write_text
 from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import KEEP_BEST, PACKED
@@ -80,7 +80,7 @@ class KeepBest(Callback):
         if trainer.is_global_zero:
             with atomic_file(self.folder / HISTORY, sync=True) as temporary:
                 text = json.dumps({"best": self.best, "epochs": self.rows}, indent=1)
-                temporary.write_text(text, encoding="utf-8")
+                write_text(temporary, text)
 
     @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.builders._atomic import atomic_file
+from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._paths import write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models._inspectable import Inspectable
@@ -92,7 +92,7 @@ def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attenti
     text = render_page(models, title=title)
     try:
         with atomic_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            write_text(temporary, text)
     except OSError as error:
         raise write_error(path, error) from error
 
