@@ -48,6 +48,9 @@ def load(
 ) -> Estimator:
     """Read a model directory that ``save`` or ``graphattn train`` wrote; predictions are equal bit for bit.
 
+    Weights are read into memory of their own, one tensor at a time, and their checksum is compared: files that change
+    later have no effect. The peak of memory is that of the weights in float32.
+
     Parameters
     ----------
     path : the directory; the folder of a training run that has not ended, for the best epoch so far; or OWNER/NAME on
