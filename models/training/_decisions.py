@@ -15,8 +15,8 @@ FOLDS = 5
 """Folds of cross-validation, within a dev set or over the training set."""
 SMALL = 30
 """A dev set with fewer examples of the positive class is too small to choose a threshold on."""
-GRID = np.arange(-70, 71) * 0.1
-"""Thresholds to choose from, as log-odds: from 0.001 to 0.999."""
+GRID = np.concatenate([[-np.inf], np.arange(-70, 71) * 0.1, [np.inf]])
+"""Thresholds to choose from, as log-odds: from 0.001 to 0.999, and those that all texts are above or below."""
 _PRIOR = 10.0
 """Precision of the normal prior on the logarithm of the temperature: it weighs about as much as ten texts."""
 _SHARED = 10.0
@@ -138,17 +138,17 @@ def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats,
     if log_odds.shape[1] > 1:
         pooled = counts.sum(1, keepdims=True)
         counts = counts + pooled * _SHARED / max(float(pooled[0, 0, 0] + pooled[2, 0, 0]), 1.0)
-    # beyond all scores, thresholds decide alike
+    # beyond all scores, thresholds decide alike: one below them (for all texts) and one above them (for none) are enough
     low, high = np.searchsorted(GRID, (log_odds.min(), log_odds.max()))
-    low = max(low - 1, 0)
-    used = slice(low, max(high, low + 1))
-    return np.array([GRID[used][_find_middle(row[used])] for row in METRICS[metric](*counts)])
+    used = slice(low - 1, high + 1)
+    return np.array([_find_middle(GRID[used], row[used]) for row in METRICS[metric](*counts)])
 
 
-def _find_middle(values: Floats) -> int:
-    """The number in the middle of those that are best."""
-    best = np.flatnonzero(np.isclose(values, values.max(), rtol=0, atol=1e-12))
-    return int(best[len(best) // 2])
+def _find_middle(thresholds: Floats, values: Floats) -> float:
+    """The threshold in the middle of those that are best; an infinite one only if no other is as good."""
+    best = thresholds[np.isclose(values, values.max(), rtol=0, atol=1e-12)]
+    best = best[np.isfinite(best)] if np.isfinite(best).any() else best
+    return float(best[len(best) // 2])
 
 
 def _count(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats) -> Floats:

@@ -97,6 +97,38 @@ def test_a_threshold_is_the_best_of_all_for_scikit_learn(name):
     assert values[threshold] == pytest.approx(max(values.values()))
 
 
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize(("mean", "scale"), [(0, 1.0), (-3, 0.3), (3, 0.3), (0, 9.0)])
+def test_no_threshold_is_better_not_even_one_above_or_below_all_texts(name, mean, scale):
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        gold = random.random((30, 1)) < random.choice([0.05, 0.5, 0.9])
+        log_odds, weights = random.normal(mean, scale, (30, 1)), random.integers(0, 4, 30) + 0.5
+
+        def measure(threshold):
+            return decisions._measure(log_odds > threshold, gold, weights, name)  # noqa: B023
+
+        (threshold,) = decisions.choose_thresholds(log_odds, gold, weights, name)
+        best = max(map(measure, [-np.inf, *GRID[np.isfinite(GRID)], np.inf]))
+        assert measure(threshold) == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1, 10], ids=["inside the grid", "beyond it"])
+def test_a_threshold_for_nobody_or_for_all_is_kept(factor):
+    """Sure scores that say nothing of the labels, most of which are negative, or positive."""
+    random = np.random.default_rng(0)
+    log_odds, log = factor * random.normal(0, 3, 200), []
+    for share in (0.1, 0.9):
+        targets = (random.random(200) < share).astype(int)
+        texts = ScoredTexts.of(np.stack([np.zeros(200), log_odds], 1), targets, None)
+        thresholds = decisions.tune_thresholds(texts, "accuracy", 1, log.append)
+        assert sum(thresholds) == 1
+        assert (expit(log_odds) > thresholds[1]).all() == (share > 0.5)
+        assert (expit(log_odds) > thresholds[1]).any() == (share > 0.5)
+        if factor == 10:
+            assert thresholds[1] == (share < 0.5)
+
+
 def test_rare_labels_share_a_threshold():
     """Two labels with opposite thresholds, and one with a single text, which alone would have about -5."""
     random = np.random.default_rng(2)
