@@ -30,7 +30,7 @@ _COMPONENTS: WeakValueDictionary[str, Component] = WeakValueDictionary()
 """Components by their keys, which they write into the ``user_data`` of texts."""
 
 
-class Component(Pipe):  # type: ignore[misc]  # spaCy is not typed here
+class Component(Pipe):
     """Predicts ``doc.cats`` (classifiers), ``doc.ents`` (taggers of entities), or the tags of tokens.
 
     ``model`` is the model directory, which is read when the first text comes. A text that cannot be predicted goes to
@@ -87,7 +87,8 @@ class Component(Pipe):  # type: ignore[misc]  # spaCy is not typed here
     @override
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate texts, a batch at a time; those that the error handler gets are left out."""
-        for docs in util.minibatch(stream, size=batch_size):
+        minibatch: Any = util.minibatch
+        for docs in minibatch(stream, size=batch_size):
             _ = self.estimator  # an error here is not that of a text
             yield from self._annotate_each(docs)
 
@@ -113,7 +114,7 @@ class Component(Pipe):  # type: ignore[misc]  # spaCy is not typed here
 
         Classes are decided as the model decides, with its thresholds.
         """
-        estimator = self.estimator
+        estimator: Any = self.estimator
         if isinstance(estimator, SequenceTagger):
             if estimator.scheme_ != "none":
                 return dict(get_ner_prf(examples, **settings))
