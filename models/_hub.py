@@ -25,12 +25,31 @@ from graphattn.models._saving import (
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _FILES = ["*.json", "*.yaml", WEIGHTS, CARD]
 """Of a model of ours; nothing in them is executed."""
+_OWNERS = (
+    ("google-bert", re.compile(r"bert-(?:base|large)-(?:un)?cased(?:-.+)?|bert-base-(?:chinese|german-cased)")),
+    ("google-bert", re.compile(r"bert-base-multilingual-(?:un)?cased")),
+    ("FacebookAI", re.compile(r"(?:xlm-)?roberta-(?:base|large)(?:-mnli|-finetuned-conll.+)?")),
+    ("distilbert", re.compile(r"distilbert-base-(?:(?:un|multilingual-|german-)?cased)(?:-.+)?|distilroberta-base")),
+    ("almanach", re.compile(r"camembert-(?:base|large)")),
+    ("answerdotai", re.compile(r"ModernBERT-(?:base|large)", re.IGNORECASE)),
+    ("microsoft", re.compile(r"mpnet-base")),
+    ("google", re.compile(r"electra-(?:small|base|large)-(?:discriminator|generator)")),
+    ("sentence-transformers", re.compile(r"(?:all|paraphrase|multi-qa|msmarco|nli|stsb)-(?!.*\bt5).+", re.IGNORECASE)),
+)
+"""Owner on the hub -> names without it, which older programs and examples give."""
 _LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
 
 def is_hub_name(name: str | Path) -> bool:
     """Whether this is OWNER/NAME, and no path on this machine: there is no folder OWNER."""
     return _NAME.fullmatch(Path(name).as_posix()) is not None and not Path(name).parent.is_dir()
+
+
+def check_has_owner(name: str | Path) -> None:
+    """Reject the name of a known model without its owner, such as ``bert-base-uncased``, if it is no directory."""
+    owner = next((owner for owner, names in _OWNERS if names.fullmatch(str(name))), None)
+    if owner is not None and not Path(name).exists():
+        raise ModelDirectoryError(f"{name} is no directory; on the Hugging Face hub it is {owner}/{name}. Give this")
 
 
 def find_model(name: str | Path, revision: str | None = None) -> Path:

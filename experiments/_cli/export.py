@@ -9,7 +9,7 @@ import typer
 
 from graphattn.exceptions import ConfigError
 
-EXAMPLES = "graphattn export model --onnx model.onnx\n\ngraphattn export model --huggingface exported"
+EXAMPLES = "graphattn export model --onnx model.onnx\n\ngraphattn export model --huggingface exported --encoder-only"
 
 
 def export(
@@ -19,12 +19,18 @@ def export(
     huggingface: Annotated[
         Path | None, typer.Option(help="Directory to write, for transformers and sentence-transformers.")
     ] = None,
+    encoder_only: Annotated[
+        bool, typer.Option("--encoder-only", help="With --huggingface: leave out the head, as most heads require.")
+    ] = False,
 ) -> None:
     """Write a model for other runtimes: an ONNX file, or a directory for transformers.
 
     ONNX files are of classifiers, regressors and taggers with pretrained encoders or ms-trans, if their heads attend
     along windows or all tokens: inputs input_ids and attention_mask of any shape, output logits. Those of a Hugging
     Face directory have the outputs last_hidden_state and sentence_embedding.
+
+    A directory for transformers has the tuned encoder, and the head if transformers has one like it; otherwise the error
+    lists what it lacks, and --encoder-only leaves that out.
     """
     if onnx is None and huggingface is None:
         raise ConfigError("there is nothing to write; give --onnx FILE or --huggingface DIR")
@@ -38,7 +44,9 @@ def export(
     if is_hugging_face and huggingface is not None:
         raise ConfigError(f"{model} is a Hugging Face directory; leave --huggingface out")
     loaded: Any = SentenceEncoder(model).fit() if is_hugging_face else load(model)
-    for path, write in ((onnx, "to_onnx"), (huggingface, "to_huggingface")):
-        if path is not None:
-            getattr(loaded, write)(path)
-            print(path)
+    if huggingface is not None:
+        loaded.to_huggingface(huggingface, encoder_only=encoder_only)
+        print(huggingface)
+    if onnx is not None:
+        loaded.to_onnx(onnx)
+        print(onnx)

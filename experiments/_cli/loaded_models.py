@@ -158,9 +158,10 @@ def load_model(
 
 def find_directory(model: Path) -> Path:
     """The directory of a model of ours or of Hugging Face, which is downloaded for a name on its hub."""
-    from graphattn.models._hub import is_hub_name
+    from graphattn.models._hub import check_has_owner, is_hub_name
     from graphattn.models.pretrained import _checkpoint
 
+    check_has_owner(model)
     return _checkpoint.find_directory(model) if is_hub_name(model) else model
 
 

@@ -40,7 +40,7 @@ from graphattn.models._saving import METRICS, ModelFiles, write_model
 from graphattn.models._text_model import TextModel
 from graphattn.models.defaults import Facts, Resolved, choose_encoder, resolve
 from graphattn.models.heads._word_features import WordFeatureBranch
-from graphattn.models.pretrained._native_head import convert_head, find_missing_layers
+from graphattn.models.pretrained._native_head import export_estimator
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.pretrained._stack import find_pretrained
 from graphattn.options import Options, Parameters, ParsingOptions, option
@@ -747,35 +747,24 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         estimator.model_.eval()
         return estimator
 
-    def to_huggingface(self, directory: str | Path) -> None:
+    def to_huggingface(self, directory: str | Path, *, encoder_only: bool = False) -> None:
         """Write the tuned pretrained model for ``transformers`` and ``sentence-transformers``.
 
-        A linear head on ``[CLS]``, or on the first token of each word, is written, too, if nothing else is on top; the
-        directory's README says what is missing.
+        A linear head on ``[CLS]``, or on the first token of each word, is written, too, if nothing else is on top.
 
         Parameters
         ----------
         directory : a new directory
+        encoder_only : leave the head out, also where ``transformers`` has none like it
 
         Raises
         ------
         ConfigError
-            without a pretrained model, for other edges than those of pretraining, or when the directory exists
+            without a pretrained model, for other edges than those of pretraining, when ``transformers`` has no such
+            head, or when the directory exists
         """
         self._check_fitted()
-        lower = find_pretrained(self.model_.encoder)
-        if not isinstance(self.model_, TextModel):
-            raise ConfigError(f"a model that {self.task.description} has no form in transformers; use its save")
-        if lower is None:
-            raise ConfigError(
-                "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
-            )
-        family = lower.architecture.family
-        missing = find_missing_layers(self.model_, family)
-        head = None if missing else convert_head(self.model_.head, family, np.asarray(self.task_.class_names).tolist())
-        vocabulary: Any = self.vocabulary_
-        embedding = self.model_.embedding.trained
-        lower.to_huggingface(directory, embedding=embedding, vocabulary=vocabulary, head=head, missing=missing)
+        export_estimator(self, directory, encoder_only=encoder_only)
 
     def to_dense(self) -> DenseModel:
         """A plain PyTorch module of padded ids, for ``torch.export`` and ``torch.compile`` without graph breaks.

@@ -71,7 +71,7 @@ def write_directory(
     """Write a directory that ``transformers`` loads; the inverse of :func:`~checkpoint.read_weights`.
 
     ``weights`` have our names; ``tokenizer`` is the text of ``tokenizer.json``. ``head`` is a head that
-    ``transformers`` has, ``missing`` what it lacks of the model, for the README.
+    ``transformers`` has, ``missing`` what is left out of the model, for the README.
     """
     tensors = {} if head is None else dict(head.tensors)
     for name, weight in weights.items():
@@ -162,8 +162,8 @@ def _describe(architecture: Architecture, head: NativeHead | None, missing: Sequ
         answers = f"Head (`AutoModelFor{head.task}` and its pipeline): the probabilities of GraphAttn. {head.note}"
     elif missing:
         answers = (
-            f"No head, since `transformers` has no such layers: {', '.join(missing)}. Predict with GraphAttn; "
-            "pipelines raise an error. `num_labels` adds a head with random weights, for training."
+            f"No head. Left out of the model: {', '.join(missing)}. Predict with GraphAttn; pipelines "
+            "raise an error. `num_labels` adds a head with random weights, for training."
         )
     else:
         answers = "No head: `AutoModelForSequenceClassification` and others add one with random weights, for training."

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
 from graphattn.models._class_probabilities import name_class
 from graphattn.models._dense_model import list_own_layers
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead
 from graphattn.models.pretrained._architecture import FAMILIES
 from graphattn.models.pretrained._export import NativeHead
-from graphattn.models.pretrained._stack import StackedEncoder
+from graphattn.models.pretrained._stack import StackedEncoder, find_pretrained
 
 _PREFIXES = {
     **{name: name for name in ("bert", "distilbert", "electra", "mpnet")},
@@ -32,6 +35,49 @@ _CLASSIFIERS: Mapping[str, tuple[str, str, float]] = {
     ),
 }
 """Family -> the two layers of its classifiers, and the factor of scores between them."""
+
+
+def export_estimator(estimator: Any, directory: str | Path, *, encoder_only: bool) -> None:
+    """Write the pretrained model of an estimator, with its head unless ``encoder_only``.
+
+    What ``transformers`` lacks of the model is an error before anything is written, or else is left out.
+    """
+    model, task = estimator.model_, estimator.task_
+    if not isinstance(model, TextModel):
+        raise ConfigError(f"a model that {task.description} has no form in transformers; use its save")
+    lower = find_pretrained(model.encoder)
+    if lower is None:
+        raise ConfigError(
+            "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
+        )
+    family = lower.architecture.family
+    missing = find_missing_layers(model, family)
+    if missing and not encoder_only:
+        raise ConfigError(
+            f"transformers lacks parts of this model: {', '.join(missing)}. {{encoder_only=True}} leaves out all but "
+            "the tuned encoder and its tokenizer",
+            options=("encoder_only",),
+        )
+    head = None
+    if not encoder_only:
+        head = convert_head(model.head, family, np.asarray(task.class_names).tolist())
+        _warn_of_losses(directory, estimator)
+    lower.to_huggingface(
+        directory,
+        embedding=model.embedding.trained,
+        vocabulary=estimator.vocabulary_,
+        head=head,
+        missing=missing or (["the head"] if encoder_only else []),
+    )
+
+
+def _warn_of_losses(directory: str | Path, estimator: Any) -> None:
+    """Warn of settings of a model with a head that ``transformers`` does not apply."""
+    options = [name for name in ("strip_html", "max_tokens_per_text") if getattr(estimator.inputs_, name, None)]
+    lost = [f"{{{name}}}" for name in options]
+    lost += ["thresholds"] if getattr(estimator.task_, "thresholds", None) is not None else []
+    if lost:
+        warn_caller(GraphAttnWarning(f"{directory} has no {', '.join(lost)}: apply them yourself", options=options))
 
 
 def find_missing_layers(model: TextModel, family: str) -> list[str]:

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from graphattn import TextClassifier
+from graphattn.models import HeadOptions, TrainingOptions
+
 MODELS = Path(__file__).parents[2] / "data" / "models"
 
 
@@ -24,3 +27,20 @@ def test_errors_are_one_line(graphattn, tmp_path, monkeypatch, arguments, messag
     assert message in answer.err
     assert answer.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_head_that_transformers_lacks(graphattn, save_model, tmp_path):
+    folder, out = save_model("bert"), tmp_path / "out"
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
+    head = HeadOptions(linear_branch=False)
+    classifier = TextClassifier(pretrained=str(folder), head=head, training=training)
+    classifier.fit(["a b", "b a"] * 2, [0, 1] * 2).save(tmp_path / "model")
+    answer = graphattn("export", tmp_path / "model", "--huggingface", out)
+    assert (answer.code, answer.err) == (
+        1,
+        "error: transformers lacks parts of this model: a head on mean instead of cls. --encoder-only leaves out all "
+        "but the tuned encoder and its tokenizer\n",
+    )
+    assert not out.exists()
+    assert graphattn("export", tmp_path / "model", "--huggingface", out, "--encoder-only").code == 0
+    assert (out / "model.safetensors").exists()

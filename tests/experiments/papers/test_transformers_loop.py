@@ -53,7 +53,7 @@ def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_p
     assert type(estimator) is kind
     corpus = find_data_set(data_set)
     estimator.fit(corpus.load("train", folder), dev=(corpus.load("dev", folder), None))
-    estimator.to_huggingface(tmp_path / "tuned")
+    estimator.to_huggingface(tmp_path / "tuned", encoder_only=True)
     encoder = transformers.AutoModel.from_pretrained(tmp_path / "tuned")
     model = FineTunedModel(encoder, len(estimator.classes_), 0.1, per_word=kind is SequenceTagger).eval()
     model.classify[1].load_state_dict(estimator.model_.head.output.state_dict())

@@ -160,6 +160,28 @@ def test_a_path_that_does_not_exist(tmp_path):
         find_directory(tmp_path / "missing")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("google-bert/bert-base-uncased", "google-bert/bert-large-cased-whole-word-masking"),
+        *("google-bert/bert-base-multilingual-cased", "google-bert/bert-base-chinese"),
+        *("FacebookAI/roberta-base", "FacebookAI/xlm-roberta-large", "FacebookAI/roberta-large-mnli"),
+        *("distilbert/distilbert-base-uncased-finetuned-sst-2-english", "distilbert/distilroberta-base"),
+        *("distilbert/distilbert-base-multilingual-cased", "distilbert/distilbert-base-german-cased"),
+        *("almanach/camembert-base", "sentence-transformers/all-MiniLM-L6-v2"),
+    ],
+)
+def test_names_of_the_hub_without_their_owner(name):
+    with pytest.raises(ModelDirectoryError, match=f"it is {name}. Give this"):
+        find_directory(name.partition("/")[2])
+
+
+@pytest.mark.parametrize("name", ["my-bert-base-uncased", "roberta", "t5-base", "bert-base-uncased-/x", "all-t5"])
+def test_other_names_get_no_owner(name):
+    with pytest.raises(ModelDirectoryError, match="is no directory. Give one with"):
+        find_directory(f"/nowhere/{name}" if "/" in name else name)
+
+
 def test_a_model_of_graphattn(tmp_path):
     texts, labels = ["a b", "b a"] * 2, [0, 1] * 2
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)

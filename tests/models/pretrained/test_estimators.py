@@ -459,7 +459,7 @@ def test_gradients_of_frozen_layers(folder):
 
 def test_a_tuned_model_in_transformers(fitted, transformers, tmp_path):
     estimator = fitted(TextClassifier)
-    estimator.to_huggingface(tmp_path / "tuned")
+    estimator.to_huggingface(tmp_path / "tuned", encoder_only=True)
     model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "tuned").model_max_length == 48
     batch = estimator.encode(["a good film"])[[0]]

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from safetensors.torch import load_file
+
 from graphattn import PairClassifier, SequenceTagger, TextClassifier
+from graphattn.exceptions import ConfigError, GraphAttnWarning
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, PairRegressor, TrainingOptions
 from graphattn.models.pretrained._options import PretrainedOptions
 
@@ -34,10 +37,10 @@ LINEAR = [name for name in EXPORTED if name != "modernbert"]
 def fit(save_trained, tmp_path):
     """Fine-tune a model and export; returns the estimator and the directory."""
 
-    def train(name, kind, X, y, head, *, join_pairs=True, **options):
+    def train(name, kind, X, y, head, *, join_pairs=True, encoder_only=False, **options):
         pretrained = PretrainedOptions(str(save_trained(name)), join_pairs=join_pairs)
         estimator = kind(pretrained=pretrained, head=head, training=TRAINING, **options).fit(X, y)
-        estimator.to_huggingface(tmp_path / "copy")
+        estimator.to_huggingface(tmp_path / "copy", encoder_only=encoder_only)
         return estimator, tmp_path / "copy"
 
     return train
@@ -115,9 +118,14 @@ def test_states_are_written_beside_a_head(transformers, fit):
         (SequenceTagger, TAGS, PLAIN, {"inputs": InputOptions(characters=True)}, "characters"),
     ],
 )
-def test_what_the_readme_says_is_missing(fit, kind, y, head, options, missing):
+def test_what_is_missing_is_an_error_and_in_the_readme(fit, tmp_path, kind, y, head, options, missing):
     X = {SequenceTagger: WORDS, TextClassifier: TEXTS * 3}.get(kind, PAIRS)[: len(y)]
-    _, folder = fit("bert", kind, X, y, head, **options)
+    estimator, folder = fit("bert", kind, X, y, head, encoder_only=missing is not None, **options)
+    if missing is not None:
+        with pytest.raises(ConfigError, match=missing) as error:
+            estimator.to_huggingface(tmp_path / "strict")
+        assert error.value.options == ("encoder_only",)
+        assert not (tmp_path / "strict").exists()
     config, readme = json.loads((folder / "config.json").read_text()), (folder / "README.md").read_text()
     if missing is None:
         assert config["architectures"] == ["BertForSequenceClassification"]
@@ -125,7 +133,7 @@ def test_what_the_readme_says_is_missing(fit, kind, y, head, options, missing):
     else:
         assert config["architectures"] == ["BertModel"]
         assert config["id2label"] == {}
-        assert missing in readme.partition("transformers` has no such layers")[2]
+        assert missing in readme.partition("No head. Left out")[2]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +142,23 @@ def test_what_the_readme_says_is_missing(fit, kind, y, head, options, missing):
 )
 def test_a_pipeline_of_a_model_without_its_head(transformers, fit, task, kind, y, head):
     """ModernBERT's heads are not linear; an error is better than answers from random weights."""
-    _, folder = fit("modernbert", kind, TEXTS if kind is TextClassifier else WORDS, y, head)
+    _, folder = fit("modernbert", kind, TEXTS if kind is TextClassifier else WORDS, y, head, encoder_only=True)
     assert "a linear head (modernbert)" in (folder / "README.md").read_text()
     with pytest.raises(ValueError, match=r"empty|zero-size"):
         transformers.pipeline(task, str(folder), device="cpu")("a film")
+
+
+def test_a_head_is_left_out_on_request(transformers, fit):
+    _, folder = fit("bert", TextClassifier, TEXTS, LABELS, CLS, encoder_only=True)
+    assert "Left out of the model: the head." in (folder / "README.md").read_text()
+    assert not [name for name in load_file(folder / "model.safetensors") if "classifier" in name]
+
+
+def test_settings_that_transformers_does_not_apply(fit, tmp_path):
+    inputs = InputOptions(level="bpe", characters=False, strip_html=True)
+    labels = [()] + [("a",), ("b",)] * 2
+    with pytest.warns(GraphAttnWarning, match="has no strip_html: apply"):
+        classifier, _ = fit("bert", TextClassifier, TEXTS, labels, CLS, multilabel=True, inputs=inputs)
+    classifier.set_thresholds(0.2)
+    with pytest.warns(GraphAttnWarning, match="has no strip_html, thresholds"):
+        classifier.to_huggingface(tmp_path / "second")
