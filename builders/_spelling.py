@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-from graphattn.builders._word_boundaries import LONGEST_WORD
-
+LONGEST_WORD = 1 << 17
+"""Characters of the longest word. Longer ones are cut: Oniguruma gives up on millions, and the library panics."""
 _QUOTES = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 _LOWER_CASE = {"i\u0307": "i", "\u03c2": "\u03c3"}
 """Replacements after lower-casing: the dot of a Turkish capital I with one, and the final sigma of a Greek word."""
+_STRAIGHT = str.maketrans(_QUOTES)
 _FINAL_SIGMA = re.compile(r"(?<=\w)\u03c3(?!\w)")
+_LONGEST_CLUSTER = 32
+"""Characters of the longest cluster whose inner boundaries are exact; no language has longer ones."""
 _DIGIT = re.compile(r"\d")
 _CLUSTERS = pre_tokenizers.Split(Regex(r"\X"), "isolated")
 
@@ -20,6 +24,43 @@ _CLUSTERS = pre_tokenizers.Split(Regex(r"\X"), "isolated")
 def compose(text: str) -> str:
     """Unicode's form NFC, in which canonically equivalent texts are equal."""
     return text if text.isascii() or unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
+
+
+def straighten(text: str) -> tuple[str, Sequence[int] | None]:
+    """A text composed and with straight quotes, as :func:`make_normalizer` begins, and where its characters are.
+
+    The second value is the offset in the text for each offset in the result; None if they are equal.
+
+    Examples
+    --------
+    >>> straighten("cafe\u0301s"), straighten("it\u2019s")
+    (('cafés', [0, 1, 2, 3, 5, 6]), ("it's", None))
+    """
+    if text.isascii():
+        return text, None
+    composed = compose(text)
+    if composed == text:
+        return text.translate(_STRAIGHT), None
+    clusters = _CLUSTERS.pre_tokenize_str(text)
+    parts = [compose(cluster) for cluster, _ in clusters]
+    if "".join(parts) != composed:  # a library knows compositions across clusters
+        return text.translate(_STRAIGHT), None
+    places = [0]
+    for part, (cluster, (begin, _)) in zip(parts, clusters, strict=True):
+        places += [begin + place for place in _align_cluster(cluster, part)]
+    return composed.translate(_STRAIGHT), places
+
+
+def _align_cluster(cluster: str, composed: str) -> list[int]:
+    """The offset in a cluster for each offset in its composed form but the first."""
+    if len(composed) == 1:
+        return [len(cluster)]
+    places = {}
+    if len(cluster) <= _LONGEST_CLUSTER:
+        prefixes = [compose(cluster[:end]) for end in range(1, len(cluster))]
+        places = {len(part): end for end, part in enumerate(prefixes, 1) if composed.startswith(part)}
+    places[len(composed)] = len(cluster)
+    return [places.get(offset, min(offset, len(cluster))) for offset in range(1, len(composed) + 1)]
 
 
 def spell(word: str, *, lowercase: bool) -> str:

@@ -19,10 +19,9 @@ from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._regular_files import NAMES, UnsuitableFileError, read_text
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._special_tokens import SpecialTokens
-from graphattn.builders._spelling import make_normalizer
+from graphattn.builders._spelling import LONGEST_WORD, compose, make_normalizer
 from graphattn.builders._word_boundaries import (
     DEFAULT_SPLIT,
-    LONGEST_WORD,
     Source,
     WordSplitter,
     check_is_batch,
@@ -350,12 +349,21 @@ class Vocabulary:
         """The pieces of a word; an unknown piece becomes the part of the word it covers, if pieces are such parts."""
         if not self._has_plain_pieces:
             return tuple(encoding.tokens) or (UNKNOWN,)
+        if UNKNOWN not in encoding.tokens:
+            return tuple(encoding.tokens) or (word or UNKNOWN,)
+        if (composed := compose(word)) != word and self.spelling(composed) == self.spelling(word):
+            # offsets in a decomposed word leave out the accents
+            word = composed
+            encoding = self._tokenizer.encode([word], is_pretokenized=True, add_special_tokens=False)
         pieces = list(zip(encoding.tokens, encoding.offsets, strict=True))
         parts = tuple(word[begin:end] if piece == UNKNOWN else piece for piece, (begin, end) in pieces)
-        if UNKNOWN in encoding.tokens and any(begin < end for (_, (_, end)), (_, (begin, _)) in pairwise(pieces)):
-            # overlapping pieces: normalization split a character, and some of its parts may be known
-            parts = _fill_unknown(encoding.tokens, self.spelling(word)) or parts
-        return parts or (word or UNKNOWN,)
+        overlap = any(begin < end for (_, (_, end)), (_, (begin, _)) in pairwise(pieces))
+        known = [piece == UNKNOWN and part in self._token_ids for (piece, _), part in zip(pieces, parts, strict=True)]
+        if overlap or any(known):  # normalization changed characters, of which only some parts may be known
+            parts = _fill_unknown(encoding.tokens, self.spelling(word)) or tuple(
+                UNKNOWN if is_known else part for is_known, part in zip(known, parts, strict=True)
+            )
+        return parts
 
     def _split_into_pieces(
         self, source: Source, words: Sequence[str], pieces_of: Mapping[str, tuple[str, ...]]

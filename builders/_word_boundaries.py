@@ -15,6 +15,7 @@ from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
 from typing_extensions import override
 
 from graphattn.builders._sentence import Sentence, assign_sentence_ids
+from graphattn.builders._spelling import LONGEST_WORD, straighten
 from graphattn.exceptions import ConfigError, DataError
 
 Source = str | Sequence[str] | Sentence
@@ -32,8 +33,6 @@ class SplitText(list[str]):
 
 SPLITS = ("web", "words", "whitespace")
 DEFAULT_SPLIT = SPLITS[0]
-LONGEST_WORD = 1 << 17
-"""Characters of the longest word. Longer ones are cut: Oniguruma gives up on millions, and the library panics."""
 _CACHED_RUNS = 1 << 17
 _CHUNK = 1024  # texts per call: an Encoding costs hundreds of bytes per word
 _HINT = "Drop missing values or turn them into strings."
@@ -188,8 +187,9 @@ class WordSplitter:
         state = pre_tokenizer.__getstate__()
         self.rule: str | None = next((split for split in SPLITS if _serialize_rule(split) == state), None)
         """The name of the rule; None if it is not one of :data:`SPLITS`."""
+        self._reads_spelling = self.rule not in (None, "whitespace")
+        """Whether texts are split as the vocabulary spells them, so that all their forms have the same words."""
         if self.rule is None and tokenizer.normalizer is not None:
-            # our rules read unnormalized text, so offsets are exact where a normalizer would merge characters
             self._tokenizer.normalizer = tokenizer.normalizer
         added = sorted(tokenizer.get_added_tokens_decoder().items())
         self._tokenizer.add_tokens([token for _, token in added if not token.special])
@@ -235,22 +235,29 @@ class WordSplitter:
         for start in range(0, len(texts), _CHUNK):
             chunk = list(texts[start : start + _CHUNK])
             try:
-                encodings = self._encode(chunk)
-            except (TypeError, UnicodeEncodeError):
+                encodings, places = self._encode(chunk)
+            except (AttributeError, TypeError, UnicodeEncodeError):
                 chunk = [replace_surrogates(text) for text in chunk]
-                encodings = self._encode(chunk)
-            for text, encoding in zip(chunk, encodings, strict=True):
+                encodings, places = self._encode(chunk)
+            for text, encoding, of_text in zip(chunk, encodings, places, strict=True):
                 if len(text) > LONGEST_WORD:
                     yield self._split_long(text)
                     continue
-                words = [(text[begin:end], begin) for begin, end in encoding.offsets]
+                offsets = encoding.offsets
+                if of_text is not None:
+                    offsets = [(of_text[begin], of_text[end]) for begin, end in offsets]
+                words = [(text[begin:end], begin) for begin, end in offsets]
                 # a byte-level pre-tokenizer keeps white space with the word
                 yield words if self.rule else [_strip(*word) for word in words if word[0].strip()]
 
-    def _encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Encode texts; those that must be cut count as empty."""
+    def _encode(self, texts: Sequence[str]) -> tuple[list[Encoding], list[Sequence[int] | None]]:
+        """Encode texts, and where their characters are; those that must be cut count as empty."""
         short = ["" if len(text) > LONGEST_WORD else text for text in texts]
-        return self._tokenizer.encode_batch(short, add_special_tokens=False)
+        places: list[Sequence[int] | None] = [None] * len(short)
+        if self._reads_spelling:
+            spelled = [straighten(text) for text in short]
+            short, places = [text for text, _ in spelled], [of_text for _, of_text in spelled]
+        return self._tokenizer.encode_batch(short, add_special_tokens=False), places
 
     def _split_long(self, text: str) -> list[tuple[str, int]]:
         cuts = _cut_points(text)

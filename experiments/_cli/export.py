@@ -29,8 +29,8 @@ def export(
     along windows or all tokens: inputs input_ids and attention_mask of any shape, output logits. Those of a Hugging
     Face directory have the outputs last_hidden_state and sentence_embedding.
 
-    A directory for transformers has the tuned encoder, and the head if transformers has one like it; otherwise the error
-    lists what it lacks, and --encoder-only leaves that out.
+    A directory for transformers has the tuned encoder, and the head if transformers has one like it; otherwise the
+    error lists what it lacks, and --encoder-only leaves that out.
     """
     if onnx is None and huggingface is None:
         raise ConfigError("there is nothing to write; give --onnx FILE or --huggingface DIR")

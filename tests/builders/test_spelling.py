@@ -5,9 +5,16 @@ import unicodedata
 
 import pytest
 
-from graphattn.builders._spelling import compose, make_normalizer, restore_final_sigma, spell, split_clusters
+from graphattn.builders._spelling import (
+    LONGEST_WORD,
+    compose,
+    make_normalizer,
+    restore_final_sigma,
+    spell,
+    split_clusters,
+    straighten,
+)
 from graphattn.builders._vocabulary import Vocabulary
-from graphattn.builders._word_boundaries import LONGEST_WORD
 
 ASSIGNED = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) not in ("Cn", "Cs", "Co")]
 
@@ -72,3 +79,21 @@ def test_clusters_of_a_word_that_is_too_long_are_its_characters():
 @pytest.mark.parametrize("text", ["κόσμος της Σίφνου", "της (\u03c3. 5)", "it's"])
 def test_final_sigmas_are_restored(text):
     assert restore_final_sigma(text.replace("ς", "\u03c3")) == text
+
+
+def test_each_composed_character_is_aligned():
+    """A character between two others ends where the next one begins, in any form."""
+    for character in ASSIGNED:
+        text = unicodedata.normalize("NFD", f"\n{character}\n\u2019")
+        straight, places = straighten(text)
+        assert straight == spell(text, lowercase=False)
+        if places is not None:
+            assert (places[:2], places[-3:]) == ([0, 1], [len(text) - 2, len(text) - 1, len(text)])
+        else:
+            assert len(straight) == len(text)
+
+
+def test_many_marks_on_one_letter():
+    straight, places = straighten("e" + "\u0301" * 5000 + "x")
+    assert places is not None
+    assert (len(places), places[-2:]) == (len(straight) + 1, [5001, 5002])

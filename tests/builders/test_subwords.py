@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import unicodedata
 
 import numpy as np
 import pytest
@@ -106,3 +107,16 @@ def test_texts_in_lower_case_have_final_sigmas():
     lower, cased = (Subwords.train([text], size=60, lowercase=lowercase) for lowercase in (True, False))
     assert lower.text(lower.ids([text])[0]) == "κόσμος της σίφνου"
     assert cased.text(cased.ids([text])[0]) == text
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_all_unicode_forms_have_the_same_subwords(form):
+    subwords = Subwords.train(["the cafe is here"] * 3, size=60)
+    texts = ["the café is \u1ec7 here", "É.É. ≠ 각"]
+    given_forms = [unicodedata.normalize(form, text) for text in texts]
+    expected = [ids.tolist() for ids in subwords.ids(texts)]
+    assert [ids.tolist() for ids in subwords.ids(given_forms)] == expected
+    assert [ids.tolist() for ids in subwords.ids(list(map(str.split, given_forms)))] == [
+        ids.tolist() for ids in subwords.ids(list(map(str.split, texts)))
+    ]
+    assert expected[0].count(1) == 2

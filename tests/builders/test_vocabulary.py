@@ -5,11 +5,12 @@ import json
 import pickle
 import re
 import tracemalloc
+import unicodedata
 from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -24,6 +25,12 @@ CORPUS = [
     ["New", "York", "isn't", "low"],
     Sentence(["wide", "newest", "wide"], label="x"),
 ]
+FORMS = (
+    "abeEzZ\u00e9\u00c9\u00e5\u00c5\u03c3\u03c2\u0130\u0131\ufb01\u2019\u2018\u201c\u201d'\"-._@#:;)(<>/=&0 ,1"
+    "\u0301\u0308\u0327\u030a\u0338\u1100\u1161\u11a8\uac01\u304b\u304c\u3099\u0e01\u0e33\u0915\u0958\u093c\u6f22"
+    "\U0001f642\u00ad\u0345\u037e\u2126\u212a\u00b7\u0387"
+)
+"""Letters, marks and signs that have several Unicode forms, and some that have one."""
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -117,6 +124,34 @@ def test_parts_of_a_normalized_character_can_be_known(text):
     sentence = known.sentence(text)
     assert sentence.words == (text.replace("\u0958", "\u0915\u093c"),)
     assert known.ids(sentence.tokens).tolist() == known.encode(text).tolist() == known.encode(sentence).tolist()
+
+
+@pytest.mark.parametrize("level", ["word", "bpe"])
+@pytest.mark.parametrize("lowercase", [True, False])
+@settings(max_examples=15)
+@given(texts=st.lists(st.text(FORMS, max_size=8), max_size=4))
+@example(texts=["cafe\u0301", "caf\u00e9 e\u0301 E\u0301"])
+@example(texts=["=\u0338\u0338 \u2260", "it\u2018s", "\u201c\u201d", "e\u0301.e\u0301."])
+@example(texts=["\u1100\u1161\u0e33", "\u0958\u0e33", "\u037e;", "A\u030a\u0338\u0327\u00e5"])
+def test_all_forms_have_the_ids_of_the_saved_tokenizer(level, lowercase, texts):
+    """No form of a letter is read as its base letter, which the alphabet has."""
+    known = Vocabulary.train(["the cafe coffee ee cab don't say no hi"] * 3, level=level, lowercase=lowercase)
+    tokenizer = Tokenizer.from_str(known.to_json())
+    ids = [row.tolist() for row in known.encode_batch(texts)[1]]
+    assert ids == [
+        [index if index > 2 else 1 for index in encoding.ids]
+        for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)
+    ]
+    for form in ("NFC", "NFD"):
+        other = [unicodedata.normalize(form, text) for text in texts]
+        assert [row.tolist() for row in known.encode_batch(other)[1]] == ids
+        words = [known.split(text) for text in other]
+        assert [row.tolist() for row in known.encode_batch(words)[1]] == ids
+        assert list(map(letters, words)) == list(map(letters, map(str.split, other)))
+
+
+def letters(words):
+    return "".join(words).replace(" ", "")
 
 
 @given(text=UNICODE)
