@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, cast
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer, normalizers, pre_tokenizers
+from tokenizers import Encoding, Tokenizer, pre_tokenizers
 from typing_extensions import override
 
+from graphattn.builders._blanks import iterate_steps
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._special_tokens import SpecialTokens
 from graphattn.builders._vocabulary import UNKNOWN, Ids, Vocabulary, with_tokens
@@ -27,6 +27,7 @@ class PretrainedVocabulary(Vocabulary):
     """
 
     special_tokens: SpecialTokens
+    reads_blanks = False
 
     def __init__(self, tokenizer: Tokenizer):
         self._read(tokenizer)  # without a copy, which takes as long as reading one
@@ -151,12 +152,3 @@ def _copy_steps(tokenizer: Tokenizer) -> Tokenizer:
     copy.normalizer, copy.pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
     copy.add_tokens([token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())])
     return copy
-
-
-def iterate_steps(part: Any) -> Iterator[Any]:
-    """The steps of a normalizer or pre-tokenizer, also those inside of sequences."""
-    if isinstance(part, normalizers.Sequence | pre_tokenizers.Sequence):
-        for step in cast(Iterable[Any], part):
-            yield from iterate_steps(step)
-    else:
-        yield part

@@ -16,6 +16,7 @@ from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers,
 
 from graphattn._validation import require_choice, require_range
 from graphattn.builders._atomic import atomic_file, write_text
+from graphattn.builders._blanks import find_context, is_marked, set_mark, split_at_blanks, unmark
 from graphattn.builders._regular_files import NAMES, UnsuitableFileError, read_text
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._special_tokens import SpecialTokens
@@ -67,6 +68,8 @@ class Vocabulary:
     special_tokens: SpecialTokens | None = None
     """Special tokens around the texts of a pretrained model."""
     unknown_id: int = _UNKNOWN_ID
+    reads_blanks = True
+    """Whether words keep the white space before them if their pieces depend on it."""
     splitter: WordSplitter
     """Splits raw text into words."""
 
@@ -75,6 +78,7 @@ class Vocabulary:
 
     def _read(self, tokenizer: Tokenizer) -> None:
         """Use a tokenizer, which changes."""
+        reads_blanks = self.reads_blanks and not _is_of_earlier_version(tokenizer)
         self._tokenizer = tokenizer
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -88,7 +92,20 @@ class Vocabulary:
             model.continuing_subword_prefix or model.end_of_word_suffix or model.byte_fallback
         )
         self.splitter = WordSplitter(tokenizer)
+        if reads_blanks and not self._has_whole_words and (tokenizer.pre_tokenizer is None or not self.splitter.rule):
+            self._find_context()
         self._clear_caches()
+
+    def _find_context(self) -> None:
+        """Read words with the white space before them if the pieces of a text depend on it."""
+        splitters = [self.splitter, WordSplitter(self._tokenizer, split_at_blanks())]
+        if self._tokenizer.pre_tokenizer is None:
+            splitters.reverse()
+        number, context = find_context(self._tokenizer, [splitter.split_with_offsets for splitter in splitters])
+        self.splitter = splitters[number]
+        if context is not None:
+            self.splitter.context = context
+            set_mark(self._tokenizer)
 
     def _number_tokens(self) -> None:
         """Give all tokens an id, special ones the first."""
@@ -338,11 +355,13 @@ class Vocabulary:
         new = [word for word in dict.fromkeys(chain.from_iterable(sentences)) if word not in cache]
         cache.update((word, (word,)) for word in new if len(word) > LONGEST_WORD)
         new = [word for word in new if word not in cache]
-        encodings = self._tokenizer.encode_batch(
-            [[word] for word in new], is_pretokenized=True, add_special_tokens=False
+        context = self.splitter.context
+        texts = new if context is None else list(map(unmark, new))
+        encodings = (context.encoder if context else self._tokenizer).encode_batch(
+            [[text] for text in texts], is_pretokenized=True, add_special_tokens=False
         )
-        for word, encoding in zip(new, encodings, strict=True):
-            cache[word] = self._name_pieces(word, encoding)
+        for word, text, encoding in zip(new, texts, encodings, strict=True):
+            cache[word] = self._name_pieces(text, encoding)
         return cache
 
     def _name_pieces(self, word: str, encoding: Encoding) -> tuple[str, ...]:
@@ -400,6 +419,13 @@ def check_options(level: str, min_count: int, size: int | None) -> None:
         raise ConfigError(
             f"vocabulary size is {size}; it must be above {len(SPECIAL_TOKENS)}, the number of special tokens"
         )
+
+
+def _is_of_earlier_version(tokenizer: Tokenizer) -> bool:
+    """Whether a version that read words without their blanks wrote this tokenizer: it added our special tokens last."""
+    ids = [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS]
+    size = tokenizer.get_vocab_size()
+    return ids == list(range(size - len(SPECIAL_TOKENS), size)) and not is_marked(tokenizer)
 
 
 @cache

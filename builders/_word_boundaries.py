@@ -14,6 +14,7 @@ import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
 from typing_extensions import override
 
+from graphattn.builders._blanks import WordContext
 from graphattn.builders._sentence import Sentence, assign_sentence_ids
 from graphattn.builders._spelling import LONGEST_WORD, straighten
 from graphattn.exceptions import ConfigError, DataError
@@ -177,12 +178,15 @@ class WordSplitter:
     """Splits raw texts into words exactly as a tokenizer does before it looks words up.
 
     ``tokenizer`` is any Hugging Face tokenizer, which is not changed; one without a pre-tokenizer gets the rule
-    ``words``.
+    ``words``. ``pre_tokenizer`` splits instead of the tokenizer's own one.
     """
 
-    def __init__(self, tokenizer: Tokenizer):
+    context: WordContext | None = None
+    """Marks words with what their pieces depend on, if they do."""
+
+    def __init__(self, tokenizer: Tokenizer, pre_tokenizer: pre_tokenizers.PreTokenizer | None = None):
         self._tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
-        pre_tokenizer = make_pre_tokenizer("words") if tokenizer.pre_tokenizer is None else tokenizer.pre_tokenizer
+        pre_tokenizer = pre_tokenizer or tokenizer.pre_tokenizer or make_pre_tokenizer("words")
         self._tokenizer.pre_tokenizer = pre_tokenizer
         state = pre_tokenizer.__getstate__()
         self.rule: str | None = next((split for split in SPLITS if _serialize_rule(split) == state), None)
@@ -217,8 +221,13 @@ class WordSplitter:
             others = self.split_with_offsets([text for text, plain in zip(chunk, is_plain, strict=True) if not plain])
             runs = [text.split(" ") if plain else [] for text, plain in zip(chunk, is_plain, strict=True)]
             split = self._split_runs(set(chain.from_iterable(runs)))
-            for parts, plain in zip(runs, is_plain, strict=True):
-                yield [word for part in parts for word in split[part]] if plain else [w for w, _ in next(others)]
+            for text, parts, plain in zip(chunk, runs, is_plain, strict=True):
+                if plain:
+                    yield [word for part in parts for word in split[part]]
+                elif self.context is not None:
+                    yield self.context.mark(replace_surrogates(text), next(others))
+                else:
+                    yield [word for word, _ in next(others)]
 
     def _split_runs(self, runs: set[str]) -> dict[str, list[str]]:
         """Run -> its words, for at least these runs."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from graphattn.builders._blanks import unmark
 from graphattn.builders._sentence import Sentence
 
 
@@ -42,7 +43,8 @@ def parse_texts(
 ) -> list[Parse]:
     """Parse texts sentence by sentence; each text becomes one forest over all of its words."""
     bounds = [_sentence_bounds(len(words), ids) for words, ids in zip(texts, sentence_ids, strict=True)]
-    sentences = [words[begin:end] for words, spans in zip(texts, bounds, strict=True) for begin, end in spans]
+    words_of_texts = [[word if word.isalnum() else unmark(word).strip() or word for word in words] for words in texts]
+    sentences = [words[begin:end] for words, spans in zip(words_of_texts, bounds, strict=True) for begin, end in spans]
     parses = iter(parser.parse(sentences))
     return [concatenate([(begin, next(parses)) for begin, _ in spans]) for spans in bounds]
 

@@ -87,6 +87,8 @@ class StoreSettings:
             "raw": self.raw,
             "block_bytes": self.block_bytes,
         }
+        if vocabulary is not None and vocabulary.splitter.context is not None:
+            settings["blanks"] = True  # words of texts are marked
         return json.loads(json.dumps(settings))
 
     def shard_settings(self) -> ShardSettings:

@@ -22,6 +22,8 @@ GRAPH_SUMS = f"{GRAPHS}/SHA256SUMS"
 """Checksums of the graphs, and of the ``store.json`` that they were made from, for ``sha256sum --check``."""
 REPAIR = "Run graphattn build with all corpora of the store again; it keeps undamaged shards."
 _KIND = "graphattn store"
+_WITH_BLANKS = 2
+"""Version of a store whose words are marked with what a tokenizer's pieces depend on."""
 _SETTINGS = {"relations": list[str], "cls": bool}
 """Settings that a store is read with, and their types."""
 
@@ -86,7 +88,8 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write ``store.json`` atomically, with a checksum of its content."""
-        record = {"kind": _KIND, "format_version": FORMAT_VERSION, **asdict(self)}
+        version = _WITH_BLANKS if self.settings.get("blanks") else FORMAT_VERSION
+        record = {"kind": _KIND, "format_version": version, **asdict(self)}
         text = json.dumps({"checksum": json_checksum(record), **record}, indent=1, ensure_ascii=False)
         with atomic_file(folder / MANIFEST, sync=True) as temporary:
             write_text(temporary, text + "\n")
@@ -127,9 +130,9 @@ class Manifest:
         if record["kind"] != _KIND:
             raise ValueError(f"kind {record['kind']!r}")
         version = record.get("format_version")
-        if version != FORMAT_VERSION:
+        if version not in (FORMAT_VERSION, _WITH_BLANKS):
             raise DataError(
-                f"the store has version {version}, this GraphAttn reads version {FORMAT_VERSION}",
+                f"the store has version {version}, this GraphAttn reads up to version {_WITH_BLANKS}",
                 path=folder,
                 hint="Build it again, or use the GraphAttn that built it.",
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from graphattn.builders._pretrained_vocabulary import iterate_steps
+from graphattn.builders._blanks import iterate_steps
 from graphattn.builders._special_tokens import SpecialTokens
 from graphattn.exceptions import ModelDirectoryError
 

@@ -174,7 +174,7 @@ def test_other_versions_are_rejected(stored, trees):
         list(Store(folder))
     manifest = json.loads((folder / "store.json").read_text())
     (folder / "store.json").write_text(json.dumps({**manifest, "format_version": 5}))
-    with pytest.raises(DataError, match="the store has version 5, this GraphAttn reads version 1"):
+    with pytest.raises(DataError, match="the store has version 5, this GraphAttn reads up to version 2"):
         Store(folder)
 
 

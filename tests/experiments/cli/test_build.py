@@ -8,8 +8,9 @@ import sys
 from unittest.mock import patch
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from graphattn.builders import Sentence, Vocabulary
+from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.relations._names import RELATION_NAMES
 from graphattn.builders.store import Store
 from graphattn.builders.store import _datasets as datasets
@@ -270,3 +271,26 @@ def test_a_full_disk_is_reported(dgl, graphattn, corpora_folder, tmp_path, monke
         f"{tmp_path / 's' / 'graphs'}: cannot be written (No space left on device). "
         "Check the folder and the space on the disk."
     )
+
+
+def test_a_store_keeps_the_pieces_of_a_byte_level_tokenizer(graphattn, tmp_path):
+    """Its words have no pieces that begin with a blank if they are cut out of the text."""
+    texts = ["the quick fox isn't here, it's a dog", "a dog and  the quick fox", "don't"]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts * 5, trainer)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "texts.tsv").write_text("".join(f"x\t{text}\n" for text in texts))
+    store = tmp_path / "store"
+    build = ("build", tmp_path / "texts.tsv", "--out", store, "--tokenizer", tmp_path / "tokenizer.json", "--no-cls")
+    assert graphattn(*build).code == 0
+    assert json.loads((store / "store.json").read_text())["format_version"] == 2
+    stored = Store(store)
+    layout = TextGraphBuilder([], cls=False, vocabulary=stored.vocabulary).layout(list(stored))
+    expected = [token for text in texts for token in tokenizer.encode(text).tokens]
+    assert [stored.vocabulary.words[index] for index in layout.features["id"]] == expected
+    (from_store,) = stored.texts().layouts(TextGraphBuilder([], cls=False, vocabulary=stored.vocabulary))
+    assert from_store.features["id"].tolist() == layout.features["id"].tolist()
+    assert graphattn(*build).code == 0
