@@ -28,6 +28,8 @@ class PretrainedVocabulary(Vocabulary):
 
     special_tokens: SpecialTokens
     reads_blanks = False
+    truncates_left = False
+    """Whether the directory says that long texts lose their beginnings."""
 
     def __init__(self, tokenizer: Tokenizer):
         self._read(tokenizer)  # without a copy, which takes as long as reading one

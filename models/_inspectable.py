@@ -79,6 +79,11 @@ class Inspectable:
     def encoder_name(self) -> str:
         """The encoder's name."""
 
+    @property
+    def reads_predicates(self) -> bool:
+        """Whether it reads marks of predicates besides texts."""
+        return bool(self.text_inputs_.predicates)
+
     @abstractmethod
     def _check_fitted(self) -> None:
         """Raise an error before ``fit``."""

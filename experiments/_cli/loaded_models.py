@@ -192,7 +192,12 @@ def load_sentence_encoder(
 
     for name in parser:
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
-    encoder = SentenceEncoder(model, precision=precision, device=device, **options).fit()
+    try:
+        encoder = SentenceEncoder(model, precision=precision, device=device, **options).fit()
+    except ConfigError as error:  # of an argument that a flag gives under another name
+        for name in options:
+            error.rename_option(name, f"pretrained_{name.removeprefix('max_')}")
+        raise
     if digest is not None and digest_directory(model) != digest:
         raise _make_replaced_error(model)
     limit = encoder.inputs_.max_tokens_per_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_type_hints
 
@@ -10,6 +10,7 @@ from graphattn._schema import ALL
 from graphattn.builders._json_types import check_json, read_record
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.pretrained._schema import Config, Layers, OptionalSize, Rate, RopeParameters, Size, Theta
+from graphattn.models.pretrained._settings import CONFIG, check_settings
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -21,14 +22,6 @@ ACTIVATIONS = {
 }
 """Hugging Face's name of an activation -> ours."""
 
-_SUPPORTED: Mapping[str, Sequence[Any]] = {
-    "is_decoder": (False,),
-    "position_embedding_type": ("absolute",),
-    "quantization_config": (),
-    "relative_attention_num_buckets": (32,),  # transformers computes 32 whatever it says
-    "rope_scaling": (),
-}
-"""Key of ``config.json`` -> the values that are read, besides None."""
 Fields = dict[str, Any]
 
 
@@ -165,10 +158,8 @@ class Family:
 
     def read(self, config: Mapping[str, Any]) -> Fields:
         """The fields of an :class:`Architecture` in a ``config.json``."""
-        for key, supported in _SUPPORTED.items():
-            if config.get(key) not in (None, *supported):
-                fix = f"reads {supported[0]!r}" if supported else "reads models without it"
-                raise ModelDirectoryError(f"its {key} is {config[key]!r}; GraphAttn {fix}. Choose another model")
+        check_settings(CONFIG, config, "its")
+        config = self._use_aliases(config)
         present = {ours: config[theirs] for ours, theirs in self.keys.items() if config.get(theirs) is not None}
         types = get_type_hints(Architecture, include_extras=True)
         for name, value in present.items():
@@ -184,6 +175,14 @@ class Family:
         values["activation"] = ACTIVATIONS[values["activation"]]
         settings = {key: value for key, value in config.items() if value is not None or key == "pad_token_id"}
         return self.derive(read_record(settings, Config), values)
+
+    def _use_aliases(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A config whose sizes have the family's own names; DistilBERT's have others, too."""
+        aliases = {alias: self.keys[name] for name, alias in _SIZES.items() if self.keys[name] != alias}
+        for alias, key in aliases.items():
+            if alias in config and config.get(key, config[alias]) != config[alias]:
+                raise ModelDirectoryError(f"its {CONFIG} has two values of {key}, which it also calls {alias}")
+        return {**{aliases.get(name, name): value for name, value in config.items()}}
 
     def write(self, architecture: Architecture) -> Fields:
         """The inverse of :meth:`read`."""
@@ -217,6 +216,14 @@ def _derive_roberta(config: Config, values: Fields) -> Fields:
 
 
 def _derive_modernbert(config: Config, values: Fields) -> Fields:
+    size = values["hidden"] // values["heads"]
+    if config.head_dim not in (None, size) or config.sliding_window not in (None, config.local_attention // 2):
+        raise ModelDirectoryError(
+            f"its head_dim or sliding_window is not hidden_size / num_attention_heads, {size}, or local_attention / 2, "
+            f"{config.local_attention // 2}"
+        )
+    if config.rope_parameters and not config.rope_parameters.keys() & {"full_attention", "sliding_attention"}:
+        raise ModelDirectoryError("its rope_parameters are not those of full_attention and sliding_attention")
     every = config.global_attn_every_n_layers
     layer_types = config.layer_types or [
         "sliding_attention" if number % every else "full_attention" for number in range(values["layers"])

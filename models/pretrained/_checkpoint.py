@@ -28,21 +28,35 @@ from graphattn.models.pretrained._schema import (
     Module,
     PoolingConfig,
     SentenceConfig,
+    SentencesConfig,
     SpecialTokensMap,
     TokenizerConfig,
     WeightIndex,
+)
+from graphattn.models.pretrained._settings import (
+    ADAPTER,
+    ADDED_TOKENS,
+    CONFIG,
+    INDEX,
+    MODULES,
+    OTHER_SENTENCES,
+    POOLING,
+    SENTENCES,
+    SPECIAL_TOKENS,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
+    check_settings,
+    list_tokens,
 )
 from graphattn.models.pretrained._tokenizer_config import (
     SAVE_AGAIN,
     check_templates,
     check_tokenizer,
+    check_tokens,
     configure_tokenizer,
 )
 
-CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
-TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
-MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
-POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
 SIDE_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, POOLING, OTHER_SENTENCES)
 """Files that ``transformers`` and ``sentence-transformers`` read besides, which an export writes again."""
 _TYPES: Mapping[str, Any] = {
@@ -52,6 +66,7 @@ _TYPES: Mapping[str, Any] = {
     MODULES: list[Module],
     SENTENCES: SentenceConfig,
     POOLING: PoolingConfig,
+    OTHER_SENTENCES: SentencesConfig,
 }
 """File -> type of its values; other files are objects."""
 _PICKLES = "pytorch_model*.bin"
@@ -170,6 +185,8 @@ def read_architecture(folder: Path) -> Architecture:
             f"{folder} is a model of GraphAttn, not of Hugging Face. Read it with `graphattn.load`, or continue its "
             "training with --init-from"
         )
+    if (folder / ADAPTER).exists():
+        raise ModelDirectoryError(f"{folder} has an {ADAPTER}: merge the adapter into the model with peft, and save it")
     try:
         architecture = Architecture.of(config)
     except ModelDirectoryError as error:
@@ -208,8 +225,14 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
     try:
         tokenizer = Tokenizer.from_str(text)
         check_tokenizer(tokenizer, architecture.vocabulary)
+        check_settings(TOKENIZER_CONFIG, options, f"its {TOKENIZER_CONFIG}:")
+        side = options.get("truncation_side") or (tokenizer.truncation or {}).get("direction")
+        for file in (TOKENIZER_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS):
+            if (folder / file).exists():
+                check_tokens(tokenizer, list_tokens(file, read_json(folder, file)), file)
         configure_tokenizer(tokenizer, options, FAMILIES[architecture.family].model.removesuffix("Model"))
         vocabulary = PretrainedVocabulary(tokenizer)
+        vocabulary.truncates_left = side == "left"
         words, types, length = architecture.vocabulary, architecture.types, architecture.max_length
         check_templates(vocabulary.special_tokens, words, types, length)
     except ModelDirectoryError as error:

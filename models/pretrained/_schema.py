@@ -46,6 +46,8 @@ class Config:
     global_rope_theta: Theta = 160000.0
     local_rope_theta: Theta = 10000.0
     rope_parameters: dict[str, Any] = field(default_factory=dict)
+    head_dim: int | None = None
+    sliding_window: int | None = None
 
 
 @dataclass
@@ -84,6 +86,10 @@ class TokenizerConfig(SpecialTokensMap):
     add_prefix_space: bool | None = None
     add_bos_token: bool | None = None
     add_eos_token: bool | None = None
+    max_len: TokenLimit = None
+    additional_special_tokens: list[str | AddedToken] | None = None
+    extra_special_tokens: list[str | AddedToken] | dict[str, str | AddedToken] | None = None
+    added_tokens_decoder: dict[str, AddedToken] | None = None
 
 
 @dataclass
@@ -106,6 +112,7 @@ class PoolingConfig:
     """``config.json`` of a pooling module; earlier versions have a switch for each kind instead."""
 
     pooling_mode: str | list[str] | None = None
+    include_prompt: bool | None = None
 
 
 @dataclass
@@ -113,3 +120,12 @@ class SentenceConfig:
     """``sentence_bert_config.json``."""
 
     max_seq_length: TokenLimit = None
+
+
+@dataclass
+class SentencesConfig:
+    """``config_sentence_transformers.json``."""
+
+    prompts: dict[str, str | None] | None = None
+    default_prompt_name: str | None = None
+    truncate_dim: Annotated[int | None, Bounds(1)] = None

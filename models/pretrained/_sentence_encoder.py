@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -16,12 +17,12 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn._devices import find_device
-from graphattn._edges import lengths_of
+from graphattn._edges import features_of, lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn._validation import require_range
 from graphattn.builders import BudgetBatches, TextGraphBuilder
-from graphattn.builders._word_boundaries import Source
+from graphattn.builders._word_boundaries import Source, words_of
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
@@ -33,11 +34,6 @@ from graphattn.models._prediction import Computed, fetch_rows, run_model, token_
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.heads._pooling import UNIT, pool
 from graphattn.models.pretrained._checkpoint import (
-    CONFIG,
-    OTHER_SENTENCES,
-    POOLING,
-    SENTENCES,
-    TOKENIZER_CONFIG,
     find_directory,
     find_inside,
     find_transformer,
@@ -46,6 +42,16 @@ from graphattn.models.pretrained._checkpoint import (
 )
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._search import find_nearest
+from graphattn.models.pretrained._settings import (
+    CONFIG,
+    NORMALIZE,
+    OTHER_SENTENCES,
+    POOLING,
+    POOLINGS,
+    SENTENCES,
+    TOKENIZER_CONFIG,
+    check_settings,
+)
 from graphattn.options import Parameters
 
 if TYPE_CHECKING:
@@ -54,24 +60,7 @@ if TYPE_CHECKING:
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
-_POOLINGS = ("mean", "cls", "max")
 _FIX = "Use sentence-transformers for this model"
-_ARGUMENTS = (
-    *("model_args", "model_kwargs", "config_args", "config_kwargs"),
-    *("tokenizer_args", "processor_kwargs", "processing_kwargs"),
-)
-_SUPPORTED: Mapping[str, Mapping[str, Any]] = {
-    TOKENIZER_CONFIG: {"truncation_side": "right"},
-    SENTENCES: {
-        "do_lower_case": False,
-        "transformer_task": "feature-extraction",
-        "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
-        **{name: {} for name in _ARGUMENTS},
-    },
-    OTHER_SENTENCES: {"model_type": "SentenceTransformer", "default_prompt_name": None},
-    CONFIG: {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"},  # of Normalize
-}
-"""File -> key -> the value that is read, besides None; other keys change no vectors."""
 _MAX_TOKENS = 16_384
 """Tokens of a batch on a CPU."""
 
@@ -146,7 +135,7 @@ class SentenceEncoder(Inspectable, Parameters):
     def fit(self, X: object = None, y: object = None) -> Self:
         """Read the model; nothing is trained."""
         device, folder = find_device(self.device), find_directory(self.directory)
-        self.pooling_, self.normalize_, limit = read_pooling(folder)
+        self.settings_ = settings = read_settings(folder)
         self.precision_ = resolve_precision(self.precision, device)
         self.encoder_ = PretrainedEncoder.from_directory(
             folder,
@@ -156,12 +145,23 @@ class SentenceEncoder(Inspectable, Parameters):
         )
         self.model_ = HeadlessModel(self.encoder_.to(device))
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
-        longest = self.max_length or min(limit or self.encoder_.max_length, self.encoder_.max_length)
+        vocabulary = self.encoder_.vocabulary
+        assert vocabulary is not None
+        if vocabulary.truncates_left:
+            raise ModelDirectoryError(f"{folder}: its tokenizer truncates texts on the left. {_FIX}")
+        longest = self.max_length or min(settings.limit or self.encoder_.max_length, self.encoder_.max_length)
         special = self.builder_.count_special_tokens(1)
-        if longest <= special:
+        prompt = len(vocabulary.encode(settings.prompt))
+        if longest <= special + prompt:
+            counted = f"{special} special ones" + (f" and {prompt} of its prompt" if prompt else "")
+            if self.max_length is not None:
+                raise ConfigError(f"{{max_length}} {longest} leaves no room beside {counted}", options=("max_length",))
             raise ModelDirectoryError(
-                f"{folder}: the limit of {longest} tokens leaves no room beside {special} special ones. Set max_length"
+                f"{folder}: the limit of {longest} tokens leaves no room beside {counted}. Download it again"
             )
+        self.width_ = min(settings.truncate_dim or self.encoder_.width, self.encoder_.width)
+        first = len(vocabulary.special_tokens.single.ids[0])
+        self.left_out_ = 0 if settings.include_prompt or not settings.prompt else first + prompt
         self.inputs_ = InputOptions(max_tokens_per_text=longest - special)
         return self
 
@@ -178,7 +178,7 @@ class SentenceEncoder(Inspectable, Parameters):
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """The names of the columns of vectors: ``sentenceencoder0`` and so on."""
         self._check_fitted()
-        return np.array([f"sentenceencoder{number}" for number in range(self.encoder_.width)], object)
+        return np.array([f"sentenceencoder{number}" for number in range(self.width_)], object)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import TransformerTags
@@ -209,13 +209,18 @@ class SentenceEncoder(Inspectable, Parameters):
         def encode_batch(batch: Batch, _: list[int]) -> Computed:
             with torch.autocast(device.type, torch.bfloat16, enabled=self.precision_ == "bf16"):
                 states = at_least_float32(self.encoder_(batch.graph))
-                pooled = pool(states, lengths_of(batch.graph, TOKEN), self.pooling_)
-                return fetch_rows(F.normalize(pooled, dim=1) if self.normalize_ else pooled)
+                lengths = lengths_of(batch.graph, TOKEN)
+                if self.left_out_:
+                    states = states[features_of(batch.graph, TOKEN)["position"].to(device) >= self.left_out_]
+                    lengths = lengths - self.left_out_
+                pooled = pool(states, lengths, self.settings_.pooling)
+                pooled = F.normalize(pooled, dim=1) if self.settings_.normalize else pooled
+                return fetch_rows(pooled[:, : self.width_])
 
         budget = token_budget(device, on_cpu=_MAX_TOKENS)
         batches = BudgetBatches(corpus.lengths, max_tokens=budget, shuffle=False)
         vectors = run_model(self.encoder_, corpus, encode_batch, batches=batches)
-        return np.array(vectors, np.float32).reshape(len(corpus), self.encoder_.width)
+        return np.array(vectors, np.float32).reshape(len(corpus), self.width_)
 
     def search(
         self, queries: Iterable[Any], corpus: Iterable[Any], k: int = 10
@@ -249,8 +254,8 @@ class SentenceEncoder(Inspectable, Parameters):
         self._check_fitted()
         array: Any = X
         if getattr(X, "ndim", 1) == 2 and np.asarray(array[:1]).dtype.kind == "f":
-            if array.shape[1] != self.encoder_.width:
-                hint = f"The vectors of this model are {self.encoder_.width} wide."
+            if array.shape[1] != self.width_:
+                hint = f"The vectors of this model are {self.width_} wide."
                 raise DataError(f"{name}: an array of the shape {array.shape}", hint=hint)
             yield from (array[start : start + CHUNK] for start in range(0, max(len(array), 1), CHUNK))
             return
@@ -282,6 +287,11 @@ class SentenceEncoder(Inspectable, Parameters):
     def task_(self) -> Encoding:
         return self.task()
 
+    @property
+    @override
+    def reads_predicates(self) -> bool:
+        return False
+
     @override
     def _check_fitted(self) -> None:
         """Read the model if that is not done; nothing is trained."""
@@ -292,6 +302,8 @@ class SentenceEncoder(Inspectable, Parameters):
         """Encode texts, truncated; also the texts themselves."""
         self._check_fitted()
         (column,) = single_column(X)
+        if self.settings_.prompt:
+            column = [_with_prompt(source, self.settings_.prompt) for source in column]
         limit = self.inputs_.max_tokens_per_text
         assert limit is not None
         layout = self.builder_.layout(column)
@@ -364,7 +376,9 @@ class SentenceEncoder(Inspectable, Parameters):
         from graphattn.models._dense_model import DenseModel, DensePooling, make_dense_encoder
 
         self._check_fitted()
-        pooling = DensePooling(self.pooling_, normalize=self.normalize_)
+        if self.settings_.prompt or self.width_ < self.encoder_.width:
+            raise ConfigError("a model with a prompt or truncated vectors cannot be exported; use transform")
+        pooling = DensePooling(self.settings_.pooling, normalize=self.settings_.normalize)
         assert self.encoder_.embedding is not None
         return DenseModel(self.encoder_.embedding.trained, make_dense_encoder(self.encoder_), pooling=pooling)
 
@@ -400,22 +414,44 @@ def _make_no_prediction_error() -> ConfigError:
     )
 
 
+def _with_prompt(source: Source, prompt: str) -> Source:
+    return prompt + source if isinstance(source, str) else [*prompt.split(), *words_of(source)]
+
+
+@dataclass(frozen=True)
+class SentenceSettings:
+    """What a directory says about sentence vectors.
+
+    ``limit`` is of tokens, None for that of the model. ``prompt`` is put before each text; its states are pooled if
+    ``include_prompt``. Vectors are normalised if ``normalize``, and then truncated to ``truncate_dim`` numbers.
+    """
+
+    pooling: str = "mean"
+    normalize: bool = False
+    limit: int | None = None
+    prompt: str = ""
+    include_prompt: bool = True
+    truncate_dim: int | None = None
+
+
 def find_pooling(model: str) -> str | None:
     """The pooling of a sentence-transformers model, by its directory or its name on the hub; None if it has others."""
     try:
-        pooling, normalize, _ = read_pooling(find_directory(model))
+        settings = read_settings(find_directory(model))
     except ModelDirectoryError:
         return None
-    return f"{UNIT}{pooling}" if normalize and pooling in ("cls", "mean") else pooling
+    pooling = settings.pooling
+    return f"{UNIT}{pooling}" if settings.normalize and pooling in ("cls", "mean") else pooling
 
 
-def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
-    """The pooling of sentence vectors in a directory, whether they are normalised, and the limit of tokens, if any."""
+def read_settings(folder: Path) -> SentenceSettings:
+    """The settings of sentence vectors in a directory; one that is not supported is an error."""
     model = find_transformer(folder)
     tokenizer = _read_options(model, TOKENIZER_CONFIG)
+    limit = tokenizer.get("model_max_length", tokenizer.get("max_len"))
     modules = read_modules(folder)
     if not modules:
-        return "mean", False, tokenizer.get("model_max_length")
+        return SentenceSettings(limit=limit)
     types = [module["type"] for module in modules]
     kinds = [name.rpartition(".")[2] if name.startswith("sentence_transformers.") else name for name in types]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
@@ -423,27 +459,41 @@ def read_pooling(folder: Path) -> tuple[str, bool, int | None]:
             f"{folder} has the modules {', '.join(kinds)}; GraphAttn reads Transformer, Pooling and Normalize. {_FIX}"
         )
     for module in modules[2:]:
-        _read_options(find_inside(folder, module["path"]), CONFIG)
-    _read_options(folder, OTHER_SENTENCES)
+        _read_options(find_inside(folder, module["path"]), NORMALIZE, CONFIG)
     early = sorted(path.name for path in model.glob("sentence_*_config.json"))  # sentence_roberta_config
-    options = _read_options(model, SENTENCES, next(iter(early), SENTENCES))
-    pooling = _read_mode(find_inside(folder, modules[1]["path"]))
-    return pooling, "Normalize" in kinds, options.get("max_seq_length") or tokenizer.get("model_max_length")
+    options = _read_options(model, SENTENCES, SENTENCES if SENTENCES in early else next(iter(early), SENTENCES))
+    pooling = _read_options(find_inside(folder, modules[1]["path"]), POOLING, CONFIG, must_exist=True)
+    others = _read_options(folder, OTHER_SENTENCES)
+    return SentenceSettings(
+        _read_mode(folder / modules[1]["path"] / CONFIG, pooling),
+        "Normalize" in kinds,
+        options.get("max_seq_length") or limit,
+        _find_prompt(folder / OTHER_SENTENCES, others),
+        pooling.get("include_prompt") is not False,
+        others.get("truncate_dim"),
+    )
 
 
-def _read_options(folder: Path, name: str, file: str | None = None) -> dict[str, Any]:
+def _read_options(folder: Path, name: str, file: str | None = None, *, must_exist: bool = False) -> dict[str, Any]:
     """The options in a file, under this or another name, if it exists; a value that is not supported is rejected."""
     path = folder / (file or name)
-    options: dict[str, Any] = read_json(folder, path.name, name) if path.exists() else {}
-    for key, value in _SUPPORTED[name].items():
-        if options.get(key) not in (None, value):
-            raise ModelDirectoryError(f"{path}: {key} is {options[key]!r}, which GraphAttn does not support. {_FIX}")
+    options: dict[str, Any] = read_json(folder, path.name, name) if must_exist or path.exists() else {}
+    check_settings(name, options, f"{path}:", of_sentences=True)
     return options
 
 
-def _read_mode(folder: Path) -> str:
+def _find_prompt(path: Path, options: Mapping[str, Any]) -> str:
+    """The prompt before each text; those of queries and documents are for other methods."""
+    name, prompts = options.get("default_prompt_name"), {"query": "", "document": "", **(options.get("prompts") or {})}
+    if name is None:
+        return ""
+    if name not in prompts:
+        raise ModelDirectoryError(f"{path}: there is no prompt {name!r}. Download the model again")
+    return prompts[name] or ""
+
+
+def _read_mode(path: Path, config: Mapping[str, Any]) -> str:
     """The pooling in the config of a module; earlier versions have a switch for each kind."""
-    path, config = folder / CONFIG, read_json(folder, CONFIG, POOLING)
     switches = [
         name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
         for name, value in config.items()
@@ -451,8 +501,8 @@ def _read_mode(folder: Path) -> str:
     ]
     modes = config.get("pooling_mode") or switches or "mean"
     modes = [modes] if isinstance(modes, str) else modes
-    if len(modes) != 1 or modes[0] not in _POOLINGS:
+    if len(modes) != 1 or modes[0] not in POOLINGS:
         raise ModelDirectoryError(
-            f"{path} pools by {', '.join(map(str, modes))}; GraphAttn has one of {', '.join(_POOLINGS)}. {_FIX}"
+            f"{path} pools by {', '.join(map(str, modes))}; GraphAttn has one of {', '.join(POOLINGS)}. {_FIX}"
         )
     return str(modes[0])

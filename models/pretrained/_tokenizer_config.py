@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -62,6 +62,17 @@ def _iterate_nested(config: dict[str, Any] | None, steps: str) -> Iterator[dict[
             yield from _iterate_nested(step, steps)
 
 
+def check_tokens(tokenizer: Tokenizer, words: Iterable[str], file: str) -> None:
+    """Reject a token of its own in another file of the directory that ``tokenizer.json`` does not have as such."""
+    known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    unknown = next((word for word in words if word not in known), None)
+    if unknown is not None:
+        raise ModelDirectoryError(
+            f"its {file} has a token {unknown!r} that is no token of its own in its tokenizer.json. "
+            f"Make them agree with {SAVE_AGAIN}"
+        )
+
+
 def check_templates(special: SpecialTokens, words: int, types: int, length: int) -> None:
     """Reject special tokens, or segments of single texts, without a vector; and more special tokens than positions.
 
@@ -83,10 +94,6 @@ def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: 
     ``options`` are the contents of ``tokenizer_config.json``; ``name`` is the class of the tokenizer, if they do not
     name it.
     """
-    if options.get("split_special_tokens"):
-        raise ModelDirectoryError(
-            "its tokenizer_config.json has split_special_tokens, which GraphAttn does not support. Choose another model"
-        )
     tokenizer.no_truncation()
     tokenizer.no_padding()
     name = str(options.get("tokenizer_class") or name).removesuffix("Fast").removesuffix("Tokenizer")

@@ -172,13 +172,13 @@ def test_a_path_that_does_not_exist(tmp_path):
     ],
 )
 def test_names_of_the_hub_without_their_owner(name):
-    with pytest.raises(ModelDirectoryError, match=f"it is {name}. Give this"):
+    with pytest.raises(ModelDirectoryError, match=rf"it is {name}\. Give this"):
         find_directory(name.partition("/")[2])
 
 
 @pytest.mark.parametrize("name", ["my-bert-base-uncased", "roberta", "t5-base", "bert-base-uncased-/x", "all-t5"])
 def test_other_names_get_no_owner(name):
-    with pytest.raises(ModelDirectoryError, match="is no directory. Give one with"):
+    with pytest.raises(ModelDirectoryError, match=r"is no directory\. Give one with"):
         find_directory(f"/nowhere/{name}" if "/" in name else name)
 
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-
 from safetensors.torch import load_file
 
 from graphattn import PairClassifier, SequenceTagger, TextClassifier

@@ -170,7 +170,7 @@ def test_switches_of_earlier_poolings(save_sentence_model, switches, pooling):
     folder = save_sentence_model()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 24, **switches}))
     check_vectors(folder)
-    assert SentenceEncoder(folder).fit().pooling_ == pooling
+    assert SentenceEncoder(folder).fit().settings_.pooling == pooling
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_options_that_change_no_vectors(save_sentence_model, file, options):
         ("sentence_bert_config.json", {"model_args": {"dtype": "bfloat16"}}),
         ("sentence_bert_config.json", {"tokenizer_args": {"model_max_length": 5}}),
         ("sentence_bert_config.json", {"config_kwargs": {"is_decoder": True}}),
-        ("config_sentence_transformers.json", {"default_prompt_name": "query"}),
+        ("config_sentence_transformers.json", {"default_prompt_name": "title"}),
         ("config_sentence_transformers.json", {"model_type": "SparseEncoder"}),
         ("tokenizer_config.json", {"truncation_side": "left"}),
         ("2_Normalize/config.json", {"module_input_name": "token_embeddings"}),
@@ -213,7 +213,9 @@ def test_options_that_are_not_supported(save_sentence_model, file, options):
     folder = save_sentence_model()
     change_json(folder / file, **options)
     (name,) = options
-    with pytest.raises(ModelDirectoryError, match="pools by" if name == "pooling_mode" else name):
+    with pytest.raises(
+        ModelDirectoryError, match={"pooling_mode": "pools by", "default_prompt_name": "no prompt"}.get(name, name)
+    ):
         SentenceEncoder(folder).fit()
 
 
