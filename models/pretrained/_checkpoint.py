@@ -51,9 +51,9 @@ from graphattn.models.pretrained._settings import (
 )
 from graphattn.models.pretrained._tokenizer_config import (
     SAVE_AGAIN,
+    add_tokens,
     check_templates,
     check_tokenizer,
-    check_tokens,
     configure_tokenizer,
 )
 
@@ -229,7 +229,7 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
         side = options.get("truncation_side") or (tokenizer.truncation or {}).get("direction")
         for file in (TOKENIZER_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS):
             if (folder / file).exists():
-                check_tokens(tokenizer, list_tokens(file, read_json(folder, file)), file)
+                add_tokens(tokenizer, list_tokens(file, read_json(folder, file)), file)
         configure_tokenizer(tokenizer, options, FAMILIES[architecture.family].model.removesuffix("Model"))
         vocabulary = PretrainedVocabulary(tokenizer)
         vocabulary.truncates_left = side == "left"

@@ -62,15 +62,19 @@ def _iterate_nested(config: dict[str, Any] | None, steps: str) -> Iterator[dict[
             yield from _iterate_nested(step, steps)
 
 
-def check_tokens(tokenizer: Tokenizer, words: Iterable[str], file: str) -> None:
-    """Reject a token of its own in another file of the directory that ``tokenizer.json`` does not have as such."""
+def add_tokens(tokenizer: Tokenizer, words: Iterable[str], file: str) -> None:
+    """Let the tokens that another file of the directory names be tokens of their own, as in ``transformers``.
+
+    A token that has no id in ``tokenizer.json`` is an error.
+    """
     known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    unknown = next((word for word in words if word not in known), None)
-    if unknown is not None:
-        raise ModelDirectoryError(
-            f"its {file} has a token {unknown!r} that is no token of its own in its tokenizer.json. "
-            f"Make them agree with {SAVE_AGAIN}"
-        )
+    for word in words:
+        if tokenizer.token_to_id(word) is None:
+            raise ModelDirectoryError(
+                f"its {file} has a token {word!r} that its tokenizer.json lacks. Make them agree with {SAVE_AGAIN}"
+            )
+        if word not in known:
+            tokenizer.add_special_tokens([word])
 
 
 def check_templates(special: SpecialTokens, words: int, types: int, length: int) -> None:

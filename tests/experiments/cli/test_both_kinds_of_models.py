@@ -100,6 +100,5 @@ def test_serving(models, kind):
     assert isinstance(model, Inspectable)
     require_texts(kind, model)
     served = ServedModel(kind, model)
-    assert served.describe()["name"] == kind
     assert served.count_tokens(["a film"]) > 0
     assert len(served.encode([["a film"]])[0]) == 1

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphattn import TextClassifier
+from graphattn.experiments.papers._smoke import write_model
 from graphattn.models import HeadOptions, TrainingOptions
 
 MODELS = Path(__file__).parents[2] / "data" / "models"
@@ -29,8 +30,9 @@ def test_errors_are_one_line(graphattn, tmp_path, monkeypatch, arguments, messag
     assert not list(tmp_path.iterdir())
 
 
-def test_a_head_that_transformers_lacks(graphattn, save_model, tmp_path):
-    folder, out = save_model("bert"), tmp_path / "out"
+def test_a_head_that_transformers_lacks(graphattn, tmp_path):
+    folder, out = tmp_path / "bert", tmp_path / "out"
+    write_model(folder, ["a", "b"])
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False)
     head = HeadOptions(linear_branch=False)
     classifier = TextClassifier(pretrained=str(folder), head=head, training=training)
