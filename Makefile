@@ -7,8 +7,9 @@ VENV ?= .venv
 WORKERS ?= 2
 # Files and folders for `make test`.
 TESTS ?= tests
-# What is installed beside the package, and the versions of everything.
+# What is installed beside the package, and the versions of everything; `make EXTRAS=all` installs all extras.
 EXTRAS ?= dev
+ALL_EXTRAS := $(shell awk '/^\[/ { reads = /extras_require/ } reads && /^[a-z]+ =/ { printf "%s%s", comma, $$1; comma = "," }' setup.cfg)
 CONSTRAINTS ?= constraints.txt
 # More arguments for the command behind a target: make demo ARGS='--text "not bad at all"'
 ARGS ?=
@@ -76,7 +77,7 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 # Modules are compiled when they are first imported: pip would compile all of them, for more than a minute.
 $(VENV)/.dependencies: setup.cfg $(CONSTRAINTS) | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
-	$(BIN)/python -m pip install --quiet --no-compile -c $(CONSTRAINTS) "$$(echo $(WHEEL)/*.whl)[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --no-compile -c $(CONSTRAINTS) "$$(echo $(WHEEL)/*.whl)[$(EXTRAS:all=$(ALL_EXTRAS))]"
 	$(BIN)/python -m pip check
 	@touch $@
 

