@@ -28,13 +28,13 @@ from graphattn.models._options import TrainingOptions
 from graphattn.models._plain_torch import plain_torch
 from graphattn.models._prediction import count_truncation, predict_corpus
 from graphattn.models.heads._word_features import WordFeatureBranch
-from graphattn.models.training._checkpoints import is_first_process
 from graphattn.models.training._contrastive import train_contrastive
 from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
 from graphattn.models.training._frozen import fit_frozen
 from graphattn.models.training._hints import hint_at_loss
 from graphattn.models.training._linear_branch import fit_linear_branch
 from graphattn.models.training._loop import train
+from graphattn.models.training._processes import is_first_process
 from graphattn.models.training.callbacks import Tracker, make_log
 
 Floats = npt.NDArray[np.floating]
@@ -302,7 +302,7 @@ class Fit:
 
     def _review(self) -> tuple[Sequence[Any], list[Any]] | None:
         """Warn if the loss or the decisions for the dev set show that training went wrong; return the latter."""
-        if not is_first_process():
+        if not is_first_process(self.training):
             return None
         hints, results = [hint_at_loss(self.estimator.history_, self.training.learning_rate)], None
         held_out, dev = self.held_out, self.dev_corpus

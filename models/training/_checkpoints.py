@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
-from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
 from graphattn.builders._atomic import read_sealed, write_sealed
@@ -30,13 +29,14 @@ from graphattn.exceptions import (
 from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import CHECKPOINT
 from graphattn.models._saving import RUN_SETTINGS as SETTINGS
+from graphattn.models.training._processes import is_first_process
 
 HISTORY, BEST = "history.json", "best.safetensors"
 
 _CHANGEABLE = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
 """Options that may differ when a run resumes."""
-_DATA = ("training set", "dev set", "references", "vectors")
-"""Settings that identify data; all others are options."""
+_DATA = ("training set", "dev set", "references", "vectors", "initial weights")
+"""Settings that are digests of data; all others are options."""
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
         try:
             folder_path = resolve_path(options.run_dir)
             folder_path.mkdir(parents=True, exist_ok=True)
-            if is_first_process():
+            if is_first_process(options):
                 lock.enter_context(folder_lock(folder_path))
                 for stale in folder_path.glob(f".{CHECKPOINT}.*.new"):
                     stale.unlink()
@@ -116,18 +116,23 @@ def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
     if changed is not None:
         name = changed.rpartition(".")[2]  # without its group of options
-        kind, shown = ("data", name) if name in _DATA else ("options", f"{{{name}}}")
+        values = verbatim(f"{earlier.get(changed)!r}, now {settings.get(changed)!r}")
+        difference = f"data ({name})" if name in _DATA else f"options ({{{name}}}: {values})"
+        run = "a run" if _count_epochs(folder) >= earlier["epochs"] else "an unfinished run"
         raise RunFolderError(
-            f"{verbatim(folder)} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
-            f"{settings.get(changed)!r})",
-            ". Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
+            f"{run} with other {difference} is in {verbatim(folder)}",
+            "; {resume=False} discards it, another {run_dir} keeps it",
             options=(name, "run_dir", "resume"),
+            is_other=True,
         )
 
 
-def is_first_process() -> bool:
-    """Whether this process writes files: the first of several."""
-    return bool(rank_zero_only.rank == 0)  # type: ignore[attr-defined]
+def _count_epochs(folder: Path) -> int:
+    """The number of epochs that a run finished."""
+    try:
+        return len(json.loads((folder / HISTORY).read_bytes())["epochs"])
+    except (OSError, ValueError):
+        return 0
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -38,12 +37,9 @@ from graphattn.models._prediction import predict_decisions
 from graphattn.models._saving import CHECKPOINT, ModelFiles, pack_model
 from graphattn.models._text_model import Trainable
 from graphattn.models.training._averaging import Average, EpochAverage, WeightAverage
-from graphattn.models.training._checkpoints import (
-    AtomicCheckpointIO,
-    checkpoint_to_resume,
-    run_folder,
-)
+from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
 from graphattn.models.training._module import BatchLoader, Decide, Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.training._processes import OwnProcesses, choose_strategy, is_launched, own_rank
 from graphattn.models.training._tracker import fits_tensorboard
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
 
@@ -78,7 +74,7 @@ def train(
     loader = BatchLoader(corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list)
     module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
-    with run_folder(options) as folder, quiet(), torch.random.fork_rng():
+    with own_rank(options), run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
         average = None if _has(callbacks, WeightAveraging) else _make_average(options)
         packed = None if files is None else pack_model(files, model.state_dict().keys())
@@ -215,7 +211,7 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
             gradient_clip_val=options.clip,
             callbacks=callbacks,
             logger=loggers or False,
-            plugins=[AtomicCheckpointIO()],
+            plugins=[AtomicCheckpointIO(), *([] if is_launched(options) else [OwnProcesses()])],
             log_every_n_steps=10,
             enable_checkpointing=_has(callbacks, Checkpoint),
             enable_progress_bar=_has(callbacks, ProgressBar),
@@ -235,13 +231,6 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
 
 def _has(callbacks: Sequence[Callback], callback_type: type[Callback]) -> bool:
     return any(isinstance(callback, callback_type) for callback in callbacks)
-
-
-def choose_strategy(options: TrainingOptions) -> str:
-    """Spawn processes when several devices are requested; fork them in an interactive session."""
-    if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
-        return options.strategy
-    return "ddp_notebook" if hasattr(sys, "ps1") else "ddp_spawn"
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -21,7 +21,8 @@ from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.models._options import TrainingOptions
 from graphattn.models._saving import KEEP_BEST, PACKED
 from graphattn.models.training._averaging import Average, swap_in_averages
-from graphattn.models.training._checkpoints import BEST, HISTORY, is_first_process
+from graphattn.models.training._checkpoints import BEST, HISTORY
+from graphattn.models.training._processes import is_first_process
 from graphattn.models.training._tracker import Tracker as Tracker
 
 _TIMED_BATCHES, _TIMED_SECONDS, _WORTH_SAYING = 5, 1.0, 60.0
@@ -229,7 +230,7 @@ def describe_duration(seconds: float) -> str:
 def make_log(options: TrainingOptions, callbacks: Sequence[Callback]) -> Callable[[str], None]:
     """A function that prints lines to standard error if this process shows epochs, as lines or with a progress bar."""
     has_lines = any(isinstance(callback, EpochLines) for callback in callbacks)
-    shows_epochs = is_first_process() and (has_lines or shows_bar(options))
+    shows_epochs = is_first_process(options) and (has_lines or shows_bar(options))
 
     def log(line: str) -> None:
         if shows_epochs:

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.utilities import rank_zero_only
 from safetensors.torch import load_file
 from torch.multiprocessing import ProcessRaisedException
 
 from graphattn.exceptions import ConfigError, DataError, TrainingError
 from graphattn.models import TrainingOptions
 from graphattn.models.training import _loop as training
+from graphattn.models.training._processes import choose_strategy
 from graphattn.models.training.callbacks import EpochLines
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
@@ -47,7 +49,7 @@ def test_strategy(options, interactive, strategy, monkeypatch):
         monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     else:
         monkeypatch.delattr(sys, "ps1", raising=False)
-    assert training.choose_strategy(TrainingOptions(**options)) == strategy
+    assert choose_strategy(TrainingOptions(**options)) == strategy
 
 
 @pytest.mark.parametrize(
@@ -104,8 +106,14 @@ def test_one_new_process(corpus, tiny, run_in_fork):
 
 
 @pytest.mark.usefixtures("may_fork_again")
-def test_errors_in_two_processes(corpus, tiny, run_in_fork):
-    """The error has our type, and the parent process gets the weights of the best epoch."""
+def test_errors_in_two_processes(corpus, tiny, run_in_fork, monkeypatch):
+    """The error has our type, and the parent process gets the weights of the best epoch.
+
+    Variables that another launcher has set are not about these processes.
+    """
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID", "MASTER_PORT"):
+        monkeypatch.setenv(name, "1")
     words, tags = corpus("crf", 13)
     settings = {"epochs": 9, "batch_size": 4, "dev_fraction": 0.0, "devices": 2, "device": "cpu"}
     estimator = tiny("crf", "bilstm", training={**settings, "strategy": "ddp_fork"})

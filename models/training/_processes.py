@@ -1,0 +1,81 @@
+"""Which process of a run writes its files, and whether the variables of a launcher are about the run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lightning.fabric.plugins.environments.lightning import find_free_network_port
+from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.utilities import rank_zero_only
+from typing_extensions import override
+
+from graphattn.models._options import TrainingOptions
+
+
+def choose_strategy(options: TrainingOptions) -> str:
+    """Spawn processes when several devices are requested; fork them in an interactive session."""
+    if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
+        return options.strategy
+    return "ddp_notebook" if hasattr(sys, "ps1") else "ddp_spawn"
+
+
+def is_launched(options: TrainingOptions) -> bool:
+    """Whether each process of the run is a program of its own, which torchrun, srun, jsrun or Lightning starts.
+
+    In other runs ``RANK``, ``LOCAL_RANK``, ``SLURM_PROCID`` and the like are about something else, such as a shell on a
+    cluster, or ``srun -n 4`` with a seed for each.
+    """
+    several = options.devices * options.nodes > 1
+    return several and not choose_strategy(options).startswith(("ddp_spawn", "ddp_fork", "ddp_notebook"))
+
+
+def is_first_process(options: TrainingOptions) -> bool:
+    """Whether this process writes files: the only one that was started, or the first of several."""
+    return not is_launched(options) or bool(rank_zero_only.rank == 0)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def own_rank(options: TrainingOptions) -> Iterator[None]:
+    """Let Lightning's loggers write in a run that starts its processes itself, whatever variables say."""
+    rank = rank_zero_only.rank  # type: ignore[attr-defined]
+    if not is_launched(options):
+        rank_zero_only.rank = 0  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        rank_zero_only.rank = rank  # type: ignore[attr-defined]
+
+
+class OwnProcesses(LightningEnvironment):
+    """Processes that a run starts itself, on one machine: no variable of a launcher counts."""
+
+    @property
+    @override
+    def creates_processes_externally(self) -> bool:
+        return False
+
+    @property
+    @override
+    def main_address(self) -> str:
+        return "127.0.0.1"
+
+    @property
+    @override
+    def main_port(self) -> int:
+        if self._main_port == -1:
+            self._main_port = find_free_network_port()
+        return self._main_port
+
+    @override
+    def local_rank(self) -> int:
+        return 0
+
+    @override
+    def node_rank(self) -> int:
+        return 0
+
+    @override
+    def teardown(self) -> None:
+        """Keep the variables of others."""
