@@ -5,7 +5,8 @@ Letters: B sentences, N tokens, W words; ``[CLS]`` counts as a token and as a wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -332,15 +333,26 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
+@contextmanager
+def advise_parser() -> Iterator[None]:
+    """Name the option of a parser in errors of sentences without a parse, for callers that have it."""
+    try:
+        yield
+    except DataError as error:
+        if error.field == "heads" and not error.options:
+            error.alternative, error.options = "Or parse the texts with {parser=stanza}.", ("parser",)
+        raise
+
+
 def missing_heads_error(words: Sequence[str], *, number: int, path: str | None, line: int | None) -> DataError:
     """The error of a sentence without a parse where a relation requires one."""
     subject, start = f"sentence {number}" if line is None else "sentence", " ".join(words[:5])
     message = f"{subject} ({start!r} ...) has no heads, but the relation 'dependency' needs them"
     hint = (
-        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-        "({parser=stanza}), or leave the relation out."
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza wrote), or "
+        "leave the relation out."
     )
-    return DataError(message, path=path, line=line, field="heads", hint=hint, options=("parser",))
+    return DataError(message, path=path, line=line, field="heads", hint=hint)
 
 
 def check_parsed(unparsed: Ints | list[int], describe: Callable[[int], DataError], *, required: bool) -> None:
@@ -373,8 +385,8 @@ def warn_of_missing_heads() -> None:
     """Warn, once in a process, that texts without a parse have no arcs."""
     warn_caller(
         GraphAttnWarning(
-            "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a store "
-            "built with a parser), or a parser (--parser stanza)"
+            "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, or a "
+            "store that graphattn build --parser stanza wrote)"
         )
     )
 

@@ -10,7 +10,7 @@ from graphattn.exceptions import DataError
 
 FilePath = str | os.PathLike[str]
 _DIRECTORIES = {
-    "store.json": "a store, for Store, graphattn train, evaluate and predict, or to be extended with --append",
+    "store.json": "a store, for Store, graphattn train, evaluate and predict, or for graphattn build --append",
     "model.safetensors": "a model, for graphattn.load, graphattn evaluate and predict",
 }
 

@@ -220,11 +220,14 @@ class RunFolderError(ConfigError):
     advice : what to do, which the message appends to the problem
     options : names of options in both
     is_busy : whether another process uses the folder
+    is_other : whether the folder has a run with other options or data
     """
 
-    def __init__(self, problem: str, advice: str, *, options: Collection[str], is_busy: bool = False):
+    def __init__(
+        self, problem: str, advice: str, *, options: Collection[str], is_busy: bool = False, is_other: bool = False
+    ):
         super().__init__(f"{problem}{advice}", options=options)
-        self.problem, self.is_busy = fill_in(problem, options), is_busy
+        self.problem, self.is_busy, self.is_other = fill_in(problem, options), is_busy, is_other
 
 
 class MissingPackageError(ConfigError):

@@ -125,13 +125,33 @@ def make_dense_encoder(encoder: Encoder) -> Any:
     return _ENCODERS[type(encoder)](encoder)
 
 
+_FIXES = {
+    "features of characters": "{characters=False}",
+    "features of suffixes, names and columns": "no {suffixes}, {gazetteer} or {feature_columns}",
+    "marks of predicates": "no {predicate_column}",
+    "the linear branch": "{linear_branch=False}",
+    "a head on two texts apart": "{join_pairs=True}",
+    "the conditional random field": "{crf=False}",
+    "the mean of a word's tokens": "{word_pieces=first}",
+}
+"""Part of a model that plain Transformers lack -> options of a model without it."""
+
+
 def check_exportable(missing: Sequence[str]) -> None:
-    """Raise ConfigError for parts of a model that cannot be exported."""
+    """Raise ConfigError for parts of a model that cannot be exported, with options of a model without them."""
     if missing:
+        encoder = "{heads} along windows or all tokens"
+        if not all(part in _FIXES or part.startswith("heads along ") for part in missing):
+            encoder = "{encoder=ms-trans} or {encoder=pretrained}"
+        fixes = dict.fromkeys(_FIXES.get(part, encoder) for part in missing)
+        problem = f"{', '.join(missing)} cannot be exported as padded texts with masks"
         raise ConfigError(
-            f"{', '.join(missing)} cannot be exported as padded texts with masks; train a model without: "
-            "docs/export.md names the options"
-        )
+            f"{problem}; train a model with {', '.join(fixes)}",
+            options=(
+                "linear_branch", "characters", "crf", "word_pieces", "join_pairs", "suffixes", "gazetteer",
+                "feature_columns", "predicate_column", "encoder", "heads",
+            ),
+        )  # fmt: skip
 
 
 def make_masks(relations: Iterable[Relation], mask: Tensor) -> dict[str, Tensor]:

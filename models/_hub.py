@@ -61,7 +61,7 @@ def find_model(name: str | Path, revision: str | None = None) -> Path:
     if not is_model_directory(folder):
         raise ModelDirectoryError(
             f"{name} on the Hugging Face hub is no model of GraphAttn; one of another library is for "
-            "`train --pretrained` and `graphattn encode`"
+            "`graphattn train --pretrained` and `graphattn encode`"
         )
     return download(name, _FILES, revision=folder.name)  # of the same commit, even if there is a newer one now
 

@@ -157,7 +157,7 @@ class TrainingOptions(Options):
     nodes: int = option(1, "number of machines", min=1)
     strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
     run_dir: str | None = option(None, "folder for checkpoints and logs")
-    resume: bool = option(True, "continue from the last checkpoint in run_dir, if there is one")
+    resume: bool = option(True, "continue from the last checkpoint in run_dir, if there is one", common=True)
     checkpoint_minutes: float | None = option(
         10.0, "minutes between checkpoints within an epoch; none: only after each epoch", min=0
     )

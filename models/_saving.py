@@ -322,7 +322,7 @@ def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
         config: dict[str, Any] = json.loads(text.decode())
         if config and isinstance(config, dict) and not config.keys() & {FORMAT_VERSION, "task", "sha256"}:
             known = (
-                "; a Hugging Face model is for `train --pretrained` and `graphattn encode`"
+                "; a Hugging Face model is for `graphattn train --pretrained` and `graphattn encode`"
                 if "model_type" in config
                 else ""
             )

@@ -307,15 +307,16 @@ def _warn_of_quotes(parse: _RowParser, rows: PlainRows | QuotedRows, path: str) 
     """A function from a row to its example that warns of the first row with a field that looks quoted."""
     has_warned, is_plain = False, isinstance(rows, PlainRows)
     looks_quoted = _is_csv_quoted if is_plain else _is_quoted_after_blank
-    hint = "quoted=True (--quoted) removes them, quoted=False (--no-quoted) silences this warning"
+    hint = "{quoted=True} removes them, {quoted=False} silences this warning"
     hint = hint if is_plain else "delete the blank before them"
 
     def parse_and_warn(line: int, row: list[str]) -> Example:
         nonlocal has_warned
         if not has_warned and any(looks_quoted(field) and rows.has_verbatim(field) for field in row):
             has_warned = True
-            problem = f"{path}, line {line}: a field is in double quotes, which are read as part of it; {hint}"
-            warn_caller(GraphAttnWarning(problem))
+            field = f"{verbatim(path)}, line {line}: a field"
+            problem = f"{field} is in double quotes, which are read as part of it; {hint}"
+            warn_caller(GraphAttnWarning(problem, options=("quoted",)))
         return parse(line, row)
 
     return parse_and_warn

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from graphattn.builders._layout import missing_heads_error
+from graphattn.builders._layout import advise_parser, missing_heads_error
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders._text_lines import lines_within
 from graphattn.builders._vocabulary import Vocabulary
@@ -74,6 +74,7 @@ class ShardSettings:
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
+@advise_parser()
 def write_block(folder: Path, settings: ShardSettings, task: tuple[int, Block]) -> int:
     """Write the shard of a block unless it is up to date.
 

@@ -144,7 +144,7 @@ class Shard:
 _FIXES = {
     errno.EACCES: "Make it readable for this user.",
     errno.EPERM: "Make it readable for this user.",
-    errno.ENOMEM: "Free memory, or build the store with smaller shards (--shard-size).",
+    errno.ENOMEM: "Free memory, or build the store with smaller shards (graphattn build --shard-size).",
     errno.EMFILE: "Close files, or raise the limit of open files (ulimit -n).",
     errno.ENFILE: "Close files, or raise the limit of open files (ulimit -n).",
 }

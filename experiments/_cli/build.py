@@ -58,7 +58,7 @@ def build(
         str,
         typer.Option(
             help="Kinds of edges: window:3, window:N/16, radius:1, group, dependency (or dependency:token), in, "
-            "forward, backward, all, and those of the catalogue in docs/relations.md; numbers of heads are ignored."
+            "forward, backward, all, and others of graphattn.builders.relations; numbers of heads are ignored."
         ),
     ] = "window:1,window:3,window:N/16,window:N/8,window:N/4",
     pairs: Annotated[
@@ -97,7 +97,7 @@ def build(
     """Build a store of corpora: sentences as columns, from which batches of graphs are built at memory speed.
 
     Run the same command again to resume after an interruption; the store gets the same bytes. The folder has Parquet
-    files, tokenizer.json, skipped.jsonl and store.json with counts; see docs/build.md.
+    files, tokenizer.json, skipped.jsonl and store.json with counts.
     """
     from graphattn.builders import TextGraphBuilder
     from graphattn.builders.parsers import make_parser
@@ -167,8 +167,8 @@ def _parse_relations(names: str) -> list[Relation]:
     relations = parse_relations(names)
     for part in (part for relation in relations for part in relation.parts() if part.needs_vectors):
         raise ConfigError(
-            f"relation {part.name!r} compares word vectors, which a store does not have; leave it out of --relations "
-            "and give it to --heads when you train, with --vectors"
+            f"relation {part.name!r} compares word vectors, which a store does not have; leave it out of --relations, "
+            "and give it to graphattn train with --heads and --vectors"
         )
     return relations
 

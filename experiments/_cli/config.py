@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.flags import Values
+from graphattn.experiments._cli.synonyms import find_meant
 from graphattn.options import Option
 
 _FORMAT = "write one 'option: value' on each line"
@@ -25,8 +25,9 @@ def read_config(path: Path, flags: Sequence[Option]) -> Values:
         location = f"{path}, line {lines[str(key)]}" if str(key) in lines else str(path)
         name = str(key).replace("-", "_")
         if name not in known:
-            hint = suggest(name, known) or "--help-all lists the options"
-            raise ConfigError(f"{location}: there is no option {key!r}; {hint.strip()}")
+            meant = [found.replace("-", "_") for found in find_meant(name, [flag.replace("_", "-") for flag in known])]
+            hint = f"did you mean {' or '.join(map(repr, meant))}?" if meant else "--help-all lists the options"
+            raise ConfigError(f"{location}: there is no option {key!r}; {hint}")
         if name in values:
             raise ConfigError(f"{location}: option {name!r} is set twice, with - and with _")
         try:
@@ -74,8 +75,8 @@ def _load_mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
         content = None if node is None else loader.construct_document(node)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise _read_error(path, error) from None
-    if content is None:
-        return {}, {}
+    if content in (None, {}):
+        raise ConfigError(f"{path}: has no options; {_FORMAT}, or leave --config out")
     if not isinstance(content, Mapping) or not isinstance(node, yaml.MappingNode):
         raise ConfigError(f"{path}: no options; {_FORMAT}")
     keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge"]

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
+from graphattn.experiments._cli.synonyms import find_meant
 from graphattn.experiments._cli.user_modules import import_option
 from graphattn.options import DEVICE_HELP, NOTATIONS, Option
 
@@ -198,8 +199,32 @@ class LazyGroup(TyperGroup):
         return name, self.build_command(str(name), rest), rest
 
 
+class Command(TyperCommand):
+    """A command that suggests its own flags and arguments for one that does not exist."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "possibilities"):  # typer's NoSuchOption, which is private
+                self._suggest(error)
+            raise
+
+    def _suggest(self, error: Any) -> None:
+        flags = {flag.lstrip("-"): flag for parameter in self.params for flag in parameter.opts if flag[:2] == "--"}
+        arguments = {
+            str(p.name): p.metavar or str(p.name).upper() for p in self.params if p.param_type_name == "argument"
+        }
+        meant = find_meant(error.option_name, [*flags, *arguments])
+        error.possibilities = [flags[name] for name in meant if name in flags]
+        named = [arguments[name] for name in meant if name in arguments]
+        if named and not error.possibilities:
+            error.message += f" ({' or '.join(named)} is given without a flag)"
+
+
 def make_command(function: Callable[..., None], about: str, examples: str) -> Any:
     """A command outside of any group."""
     single = typer.Typer(add_completion=False)
-    single.command(help=about, epilog=examples)(function)
+    single.command(cls=Command, help=about, epilog=examples)(function)
     return typer.main.get_command(single)

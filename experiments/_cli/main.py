@@ -42,7 +42,7 @@ COMMANDS = {
     "encode": "Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a "
     "search.",
     "export": "Write a model for other runtimes: an ONNX file, or a directory for transformers.",
-    "tune": "Search learning rate, depth, dropout and weight decay on a dev set, and print the best settings as YAML.",
+    "tune": "Search learning rate, depth, dropout and weight decay on a dev set, and write the best settings as YAML.",
     "reproduce": "Train and test on the corpora of the result tables, write each run's figures as it ends, print the "
     "table.",
     "bench": "Measure speed and memory; only ratios within one run mean anything.",

@@ -20,7 +20,8 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Data sets, or papers: ms-trans, mtsa, umst, duo, pretrained, decisions. See docs/reproduce.md."
+            help="Data sets, or papers: ms-trans, mtsa, umst, duo, pretrained, decisions. The documentation "
+            "lists their files."
         ),
     ] = None,
     *,

@@ -13,7 +13,7 @@ import typer
 from typing_extensions import override
 
 from graphattn._validation import suggest
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, RunFolderError, verbatim
 from graphattn.experiments._cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments._cli.docstrings import read_docstring
 from graphattn.experiments._cli.flags import LazyGroup, Values, as_flag, make_command, with_flags
@@ -145,7 +145,9 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         flag_values: Values,
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
-        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+        overwrite: Annotated[
+            bool, typer.Option("--overwrite", help="Replace a model that is there, and an unfinished run of another.")
+        ] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, lines of epochs, or hints.")] = False,
         explain: Annotated[bool, typer.Option("--explain", help="Print every option and what decided it.")] = False,
     ) -> None:
@@ -155,9 +157,13 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         changes: dict[str, Any] = {"progress": False} if quiet else {}
         if logger in ("csv", "tensorboard"):  # else there would be two of them
             changes["logs"] = False
-        figures = train_model(
-            plan, train, out, skip_bad=skip_bad, report=not quiet, logger=logger, explain=explain, **changes
-        )
+        options = {"skip_bad": skip_bad, "report": not quiet, "logger": logger, **changes}
+        try:
+            figures = train_model(plan, train, out, **options, explain=explain)
+        except RunFolderError as error:
+            if not (overwrite and error.is_other):
+                raise
+            figures = train_model(plan, train, out, **options, resume=False)
         print_run(figures, out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
@@ -186,6 +192,7 @@ def train_model(
     from graphattn.experiments._cli.explain import format_options
     from graphattn.models import load
     from graphattn.models.defaults import Facts
+    from graphattn.models.training._processes import own_rank
 
     estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out), **training)
     if init_from := plan.values.get("init_from"):
@@ -219,7 +226,8 @@ def train_model(
         if explain:
             resolved = estimator.resolve_options(Facts(examples=count_texts(corpora["training"][0])))
             print(format_options(resolved, set_names=plan.set_names, unused=estimator.unused_options), flush=True)
-        return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
+        with own_rank(estimator.training):
+            return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

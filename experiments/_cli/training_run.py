@@ -44,24 +44,25 @@ def fit_and_save(
     error in a test set is raised, and the model of the best epoch, in the run's folder, before one of divergence.
     ``corpora`` are ``training`` and perhaps ``dev``, read from ``files``; labels are None if inputs carry them.
     """
-    from graphattn.models.training._checkpoints import is_first_process
+    from graphattn.models.training._processes import is_first_process
     from graphattn.models.training.callbacks import EpochLines
 
     run_dir = estimator.training.run_dir
     examples: dict[str, Any] = {name: count_texts(inputs) for name, (inputs, _) in corpora.items()}
     if report:
         _hint_at_vectors(estimator, examples["training"])
-    tracker = _start_tracker(logger, plan, out, run_dir)
+    is_first = is_first_process(estimator.training)
+    tracker = None if logger is None or not is_first else _start_tracker(logger, plan, out, run_dir)
     callbacks = [*([EpochLines(_describe_dev_metrics(estimator))] if report else []), *([tracker] if tracker else [])]
     try:
         estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
-        if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
+        if run_dir is None or not is_first or not getattr(estimator, "history_", None):
             raise
         outcome = verbatim(_save_best_model(estimator, plan, Path(run_dir, BEST_MODEL)))
         message = f"{error.template}. The best epoch's model {outcome}"
         raise DivergenceError(message, options=error.options) from error
-    if not is_first_process():
+    if not is_first:
         return {}
     if tests:
         examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
@@ -97,12 +98,8 @@ def _describe_dev_metrics(estimator: Estimator) -> str | None:
     return "graph encoder alone" if head is not None and head.linear_branch else estimator.task.dev_search
 
 
-def _start_tracker(logger: str | None, plan: TrainingPlan, out: Path, run_dir: str | None) -> Tracker | None:
-    """Start a run of an experiment tracker, in the first process."""
-    from graphattn.models.training._checkpoints import is_first_process
-
-    if logger is None or not is_first_process():
-        return None
+def _start_tracker(logger: str, plan: TrainingPlan, out: Path, run_dir: str | None) -> Tracker:
+    """Start a run of an experiment tracker."""
     from graphattn.models.training.callbacks import Tracker
 
     options = {**plan.values, "task": plan.task.task.name, "graphattn": __version__}

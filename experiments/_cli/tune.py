@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from graphattn.models import Estimator
 
 EXAMPLES = (
-    "graphattn tune classify train.tsv --dev dev.tsv --encoder ms-trans --encoder bilstm --trials 20 --out trials.log "
-    "> best.yaml\n\n"
+    "graphattn tune classify train.tsv --dev dev.tsv --encoder ms-trans --encoder bilstm --trials 20 --out best.yaml"
+    "\n\n"
     "graphattn train classify train.tsv --dev dev.tsv --config best.yaml --out model"
 )
 
@@ -66,6 +66,10 @@ SPACE = {
     "tuning_rate": Range(2e-5, 3e-4),
 }
 """Option -> values to try, for each task and encoder that has the option."""
+
+
+_FIRST_BYTES = b'{"op_code"'
+"""Of a file of trials."""
 
 
 @dataclass(frozen=True)
@@ -120,22 +124,26 @@ def tune(
     train: Annotated[list[Path], typer.Argument(help="Corpora to train on; for translate SOURCE,TARGET.")],
     flag_values: Values,
     *,
-    out: Annotated[Path, typer.Option(help="File of trials; repeat the command to resume.")],
+    out: Annotated[Path, typer.Option(help="YAML file of the best settings to write.")],
     dev: Annotated[
         str | None, typer.Option(help="Dev set (default: a tenth of the training set); for translate SOURCE,TARGET.")
     ] = None,
     encoder: Annotated[list[str] | None, typer.Option(help="Encoder; may be given several times.")] = None,
     trials: Annotated[int, typer.Option(help="Trials of each encoder.", min=1)] = 20,
+    trials_file: Annotated[
+        Path | None, typer.Option(help="File of all trials, for the same command to resume (default: OUT.trials).")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file of options that are not searched.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.", min=0)] = 0,
     device: Device = "auto",
 ) -> None:
-    """Search learning rate, depth, dropout and weight decay on a dev set, and print the best settings as YAML.
+    """Search learning rate, depth, dropout and weight decay on a dev set, and write the best settings as YAML.
 
     All encoders get the same space and number of trials. No test set is read.
     """
     import_optional("optuna", "graphattn tune needs", "tune")
     from graphattn._devices import find_device
+    from graphattn.builders._atomic import atomic_file
     from graphattn.builders._paths import write_error
     from graphattn.experiments._cli.config import config_text, read_config
     from graphattn.experiments._cli.training_plan import list_encoders, training_flags
@@ -145,6 +153,8 @@ def tune(
         raise ConfigError(f"{task!r} is not a task; {suggest(task, TASKS)}choose one of: {', '.join(TASKS)}")
     estimator_class = TASKS[task]
     find_device(device)
+    log = trials_file or out.with_name(f"{out.name}.trials")
+    _check_files(out, log)
     flag_values |= {"device": device} if device != "auto" else {}
     for name in encoder or ():
         require_choice("encoder", name, list_encoders(estimator_class))
@@ -152,16 +162,38 @@ def tune(
     encoders = encoder or [from_file.get("encoder", estimator_class.task.default_encoder)]
     search = _read_corpora(estimator_class, train, dev, flag_values, config)
     try:
-        best = {name: run_trials(search, name, trials, out, seed) for name in dict.fromkeys(encoders)}
+        best = {name: run_trials(search, name, trials, log, seed) for name in dict.fromkeys(encoders)}
     except OSError as error:
-        raise write_error(out, error) from error
-    for name, (score, values) in best.items():
-        flags = " ".join(f"{as_flag(option)} {value}" for option, value in values.items())
-        print(f"# dev {score:.2f}: --encoder {name} {flags}")
+        raise write_error(log, error) from error
+    scores = [
+        " ".join(
+            [f"dev {score:.2f}: --encoder {name}", *(f"{as_flag(option)} {value}" for option, value in chosen.items())]
+        )
+        for name, (score, chosen) in best.items()
+    ]
     winner = max(best, key=lambda name: best[name][0])
     known = search.plan(winner, {}).values  # the file may have options of another encoder
     kept = {name: value for name, value in {**from_file, **flag_values}.items() if name in known}
-    print(config_text({**kept, **best[winner][1], "encoder": winner}, "the best of these"), end="")
+    text = config_text({**kept, **best[winner][1], "encoder": winner}, "\n# ".join([*scores, "the best of these"]))
+    try:
+        with atomic_file(out) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise write_error(out, error) from error
+    print(*scores, out, sep="\n")
+
+
+def _check_files(out: Path, log: Path) -> None:
+    """Reject a file of trials, or a folder, as the file of the best settings."""
+    if out.is_dir():
+        raise ConfigError("{out} is a folder; name a file", options=("out",))
+    if out.resolve() == log.resolve():
+        raise ConfigError("{out} and {trials_file} are one file; name two", options=("out", "trials_file"))
+    if out.is_file() and is_trial_file(out):
+        raise ConfigError(
+            f"{verbatim(out)} is a file of trials; give it as {{trials_file}}, and {{out}} a file of settings to write",
+            options=("trials_file", "out"),
+        )
 
 
 def _read_corpora(
@@ -175,7 +207,7 @@ def _read_corpora(
     dev = dev or plan.values.get("dev")
     if not dev and not estimator.training.dev_fraction:
         raise ConfigError(
-            "a search needs a dev set; give {dev}, or a {dev_fraction} above 0", options=("dev", "dev_fraction")
+            "a search needs a dev set; give {dev}, or a dev_fraction above 0 in {config}", options=("dev", "config")
         )
     dev_set = estimator.read([dev] if isinstance(dev, str) else dev, **options) if dev else None
     return Search(task, flag_values, config, training, dev_set)
@@ -216,8 +248,8 @@ def _check_options(study: Any, encoder: str, fixed: dict[str, Any], out: Path) -
         name = next(name for name in {**fixed, **earlier} if fixed.get(name) != earlier.get(name))
         raise ConfigError(
             f"{verbatim(out)} has trials of {encoder} with other options ({name}: {earlier.get(name)!r}, now "
-            f"{fixed.get(name)!r}); give the same options and corpora to resume, or another {{out}}",
-            options=("out",),
+            f"{fixed.get(name)!r}); give the same options and corpora to resume, or another {{trials_file}}",
+            options=("trials_file",),
         )
 
 
@@ -245,6 +277,12 @@ def _open_study(out: Path, encoder: str) -> Any:
         ) from error
 
 
+def is_trial_file(path: Path) -> bool:
+    """Whether a file begins with a trial."""
+    with open(path, "rb") as file:
+        return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
+
+
 class TrialFile:
     """A backend of Optuna's journal: lines of JSON with checksums, each flushed to the disk.
 
@@ -253,12 +291,13 @@ class TrialFile:
 
     def __init__(self, path: Path):
         self._path = path
-        path.touch()
 
     def read_logs(self, log_number_from: int) -> list[dict[str, Any]]:
         """The lines from a 0-based number on."""
         from graphattn.builders._regular_files import NAMES, read_bytes  # loads PyTorch
 
+        if not self._path.exists():  # it is written with the first line, so that a failed command leaves no empty file
+            return []
         *lines, rest = read_bytes(self._path, NAMES).split(b"\n")
         lines = lines or [rest] * bool(rest)  # perhaps the user's file of something else
         return [self._parse(line, number) for number, line in enumerate(lines, 1)][log_number_from:]

@@ -259,7 +259,7 @@ def require_files(folder: Path, files: Iterable[str]) -> None:
         raise DataError(
             f"lacks {', '.join(missing)}",
             path=folder,
-            hint=f"{f'Get {known}. ' if known else ''}docs/reproduce.md lists the files and their formats.",
+            hint=f"{f'Get {known}. ' if known else ''}The documentation lists the files and their formats.",
         )
 
 

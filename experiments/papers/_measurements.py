@@ -62,9 +62,7 @@ def make_mirrored_options(
     task.validate()
     options.validate()
     if task.terms > task.length:
-        raise ConfigError(
-            f"{{terms}} is {task.terms}; a sequence has {task.length} vectors ({{length}})", options=("terms", "length")
-        )
+        raise ConfigError(f"terms is {task.terms}; a sequence has {task.length} vectors (length)")
     return task, options
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders._layout import advise_parser
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
@@ -196,14 +197,15 @@ class TextInputs:
         """
         columns = self.add_heads(columns, parsing)  # may take hours
         self.check_relations(columns, where)
-        corpus = Corpus.encode(
-            self.builder,
-            columns,
-            characters=self.characters,
-            spelling=self.spelling,
-            lexicon=self.lexicon,
-            predicates=self.predicates,
-        )
+        with advise_parser():
+            corpus = Corpus.encode(
+                self.builder,
+                columns,
+                characters=self.characters,
+                spelling=self.spelling,
+                lexicon=self.lexicon,
+                predicates=self.predicates,
+            )
         data_set = "" if where == "data" else where
         corpus, cut, tokens = corpus.truncate(*self.length_limits)
         if cut:

@@ -183,7 +183,7 @@ def read_architecture(folder: Path) -> Architecture:
     if {"format_version", "task"} <= config.keys():
         raise ModelDirectoryError(
             f"{folder} is a model of GraphAttn, not of Hugging Face. Read it with `graphattn.load`, or continue its "
-            "training with --init-from"
+            "training with `graphattn train --init-from`"
         )
     if (folder / ADAPTER).exists():
         raise ModelDirectoryError(f"{folder} has an {ADAPTER}: merge the adapter into the model with peft, and save it")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lightning.fabric.plugins.environments.lightning import find_free_network_port
-from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
 from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
@@ -49,7 +49,14 @@ def own_rank(options: TrainingOptions) -> Iterator[None]:
 
 
 class OwnProcesses(LightningEnvironment):
-    """Processes that a run starts itself, on one machine: no variable of a launcher counts."""
+    """Processes that a run starts itself, on one machine: no variable of a launcher counts.
+
+    Lightning numbers them by ``LOCAL_RANK``, which it sets in the processes that it forks or spawns.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first = os.getpid()
 
     @property
     @override
@@ -70,7 +77,7 @@ class OwnProcesses(LightningEnvironment):
 
     @override
     def local_rank(self) -> int:
-        return 0
+        return 0 if os.getpid() == self._first else super().local_rank()
 
     @override
     def node_rank(self) -> int:

@@ -10,9 +10,10 @@ from torch import _dynamo
 from graphattn import MultiScaleAttention, PairClassifier, SequenceTagger, TextClassifier, load
 from graphattn.builders import TextGraphBuilder, Window
 from graphattn.exceptions import ConfigError
+from graphattn.experiments._cli.flags import as_flag
 from graphattn.layers import DenseAttention, edges_of
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, TextRegressor, TrainingOptions
-from graphattn.models._dense_model import make_dense_encoder
+from graphattn.models._dense_model import check_exportable, make_dense_encoder
 from graphattn.models._encoders import MSTransEncoder
 
 from .padded import MODELS, pad_ids
@@ -131,6 +132,17 @@ def test_what_cannot_be_exported_is_named(make, parts):
     with pytest.raises(ConfigError) as caught:
         make().to_dense()
     assert all(part in str(caught.value) for part in parts)
+
+
+def test_the_error_states_flags_of_a_model_that_can_be_exported():
+    parts = ["the linear branch", "features of characters", "the conditional random field", "heads along star"]
+    with pytest.raises(ConfigError) as caught:
+        check_exportable(parts)
+    assert caught.value.render(as_flag).partition("; ")[2] == (
+        "train a model with --no-linear-branch, --no-characters, --no-crf, --heads along windows or all tokens"
+    )
+    with pytest.raises(ConfigError, match=r"train a model with encoder=ms-trans or encoder=pretrained$"):
+        check_exportable(["the encoder BiLSTM"])
 
 
 def test_other_edges_are_named():

@@ -282,6 +282,7 @@ class Tagging(LabelTask):
         try:
             scheme = self._detect_scheme(labels, self.scheme)
         except DataError:
+            self._reject_other_types(labels, where)
             self._reject_invalid_tags(labels, where)
             raise
         if scheme == "none":
@@ -293,6 +294,13 @@ class Tagging(LabelTask):
             return labels
         self._reject_invalid_tags(labels, where, scheme)
         return [convert(tags, scheme, self.scheme, repair=self.repair_tags) for tags in labels]
+
+    def _reject_other_types(self, labels: Sequence[Any], where: str) -> None:
+        """Raise an error if the model knows none of the types of entities: then it does not help to repair tags."""
+        known = self._entity_types
+        occurring = sorted({tag[2:] for tags in labels for tag in tags if tag[1:2] == "-"})
+        if not set(occurring) & set(known):
+            LabelSet(known).ids(occurring, where=where, what="entities of type")
 
     def _detect_scheme(self, labels: Sequence[Any], default: str) -> str:
         """The scheme of tags; the default if invalid tags break every scheme and ``repair_tags`` is set."""

@@ -141,7 +141,7 @@ def test_one_warning_about_quoted_fields_of_a_tsv_file(corpus):
     assert [example.text for example in examples][1:] == ['"he said ""hi"" to me"', '"again ""hi"""']
     assert [str(warning.message) for warning in caught] == [
         f"{path}, line 3: a field is in double quotes, which are read as part of it; "
-        "quoted=True (--quoted) removes them, quoted=False (--no-quoted) silences this warning"
+        "quoted=True removes them, quoted=False silences this warning"
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

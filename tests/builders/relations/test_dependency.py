@@ -91,8 +91,8 @@ def test_a_text_without_a_parse_has_self_loops_and_one_warning(recwarn):
     (warning,) = recwarn.list
     assert warning.category is GraphAttnWarning
     assert str(warning.message) == (
-        "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a "
-        "store built with a parser), or a parser (--parser stanza)"
+        "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, or "
+        "a store that graphattn build --parser stanza wrote)"
     )
 
 

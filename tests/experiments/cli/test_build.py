@@ -181,12 +181,12 @@ def test_invalid_sentences_are_errors_or_skipped(graphattn, corpora_folder, tmp_
             "tags.conll",
             ["--relations", "dependency"],
             "{corpus}, field 'heads': sentence 1 ({start!r} ...) has no heads, but the relation 'dependency' needs "
-            "them. Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-            "(--parser stanza), or leave the relation out.",
+            "them. Give parsed sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza "
+            "wrote), or leave the relation out. Or parse the texts with --parser stanza.",
         ),
         ("tags.conll", ["--relations", "window:3|nearest:2"],
          "relation 'window:3|nearest:2' compares word vectors, which a store does not have; leave it out of "
-         "--relations and give it to --heads when you train, with --vectors"),
+         "--relations, and give it to graphattn train with --heads and --vectors"),
         ("tags.conll", ["--relations", "window:3,window:3"],
          "relation 'window:3' is given twice; each needs a name of its own"),
         ("-", [], "standard input: is empty. Give a file with at least one line."),

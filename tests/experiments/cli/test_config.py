@@ -33,7 +33,7 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-@given(VALUES)
+@given(VALUES.filter(bool))
 def test_values_round_trip(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("config") / "settings.yaml"
     path.write_text(config_text(values, "a comment"), encoding="utf-8")
@@ -46,15 +46,13 @@ def test_dashes_and_exponents_are_valid(tmp_path):
     assert read_config(path, FLAGS) == {"learning_rate": 1e-3, "scales": ("1", "N/4"), "clip": None}
 
 
-def test_an_empty_file_has_no_options(tmp_path):
-    path = tmp_path / "settings.yaml"
-    path.write_text("# nothing yet\n")
-    assert read_config(path, FLAGS) == {}
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ("", f": has no options; {FORM}, or leave --config out"),
+        ("# nothing yet\n", f": has no options; {FORM}, or leave --config out"),
+        ("---\n...\n", f": has no options; {FORM}, or leave --config out"),
+        ("{}", f": has no options; {FORM}, or leave --config out"),
         ("learn_rate: 1", ", line 1: there is no option 'learn_rate'; did you mean 'learning_rate'?"),
         ("# mine\n\ncolour: 1", ", line 3: there is no option 'colour'; --help-all lists the options"),
         ("epochs: many", ", line 1: epochs is 'many'; it must be a whole number"),

@@ -100,7 +100,7 @@ def test_a_stopped_run_resumes_with_the_same_settings_only(graphattn, folder, tm
         assert graphattn(*words, *flags(folder, out, *SMALL)).code == 130
     other = graphattn(*words, *flags(folder, out, *SMALL, "encoder.alpha=0.25"))
     assert other.error == (
-        f"{out}.runs/ms-trans-table-6-A-seed-0 has a run with other options (alpha: 1.0, now 0.25). Repeat the "
+        f"a run with other options (alpha: 1.0, now 0.25) is in {out}.runs/ms-trans-table-6-A-seed-0. Repeat the "
         "stopped command to resume it, delete the folder to start again, or give another --out"
     )
     with folder_lock(tmp_path / "r.jsonl.runs" / "ms-trans-table-6-A-seed-0"):

@@ -94,6 +94,13 @@ def test_nearest_words_by_given_vectors(show, tmp_path):
     assert (code, out.splitlines()[1]) == (0, "nearest:2: 14 edges")
 
 
+def test_a_parser_is_advised_as_the_flag_of_another_command(show):
+    """`graphattn show` has none."""
+    _, _, err = show("reviews.tsv", "--relations", "dependency")
+    assert "a store that graphattn build --parser stanza wrote" in err
+    assert err.count("--parser") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

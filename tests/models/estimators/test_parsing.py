@@ -166,8 +166,8 @@ def test_without_a_parser_the_error_names_it(tiny):
         tiny("classifier", ARCS).fit(["a b", "b a"] * 6, ["x", "y"] * 6)
     assert caught.value.render(as_flag) == (
         "field 'heads': sentence 0 ('a b' ...) has no heads, but the relation 'dependency' needs them. Give parsed "
-        "sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser (--parser stanza), or "
-        "leave the relation out."
+        "sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza wrote), or leave the "
+        "relation out. Or parse the texts with --parser stanza."
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conll, read_word_tag
 from graphattn.builders.tag_schemes import convert
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, UnknownLabelError
 from graphattn.experiments._serving.requests import require_texts
 from graphattn.models import load
 
@@ -229,6 +229,14 @@ def test_invalid_tags_are_reported(scheme, corpus, tiny):
             "field 'tags': tag 2 ('B-LOC') of sequence 0 breaks IOB1 and tag 2 ('I-LOC') of sequence 1 breaks IOB2. "
             "Correct the tags, or set scheme and repair_tags=True, which reads invalid tags as conlleval does."
         )
+
+
+def test_repairs_are_not_advised_for_types_that_the_model_does_not_know(corpus, tiny):
+    tagger = tiny("crf", scheme="IOB2", training={"epochs": 1}).fit(*corpus("crf"))
+    with pytest.raises(UnknownLabelError) as caught:
+        tagger.evaluate([["a", "b"]], [["O", "I-ODOUR"]])
+    assert "ODOUR" in str(caught.value)
+    assert "repair_tags" not in caught.value.options
 
 
 @pytest.mark.parametrize("scheme", ["auto", "IOB2"])

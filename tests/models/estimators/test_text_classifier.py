@@ -185,8 +185,8 @@ def test_heads_on_dependencies(tiny):
         estimator.predict(["a b"])
     assert str(caught.value) == (
         "field 'heads': sentence 0 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
-        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
-        "(parser=stanza), or leave the relation out."
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza wrote), or "
+        "leave the relation out. Or parse the texts with parser=stanza."
     )
 
 

@@ -318,10 +318,10 @@ def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path):
     with pytest.raises(ConfigError) as caught:
         small(inputs={"vocabulary_size": 70}, training=run).fit(sources, targets)
     assert str(caught.value) == (
-        f"{tmp_path / 'run'} has a run with other options (vocabulary_size: 90, now 70). Give another run_dir, the "
-        "same options and data to resume, or resume=False to start again"
+        f"a run with other options (vocabulary_size: 90, now 70) is in {tmp_path / 'run'}; resume=False discards it, "
+        "another run_dir keeps it"
     )
-    with pytest.raises(ConfigError, match=r"has a run with other data \(training set: "):
+    with pytest.raises(ConfigError, match=r"^a run with other data \(training set\) is in "):
         small(training=run).fit([*sources, "a zebra sleeps"], [*targets, "Ein zebra!"])
 
 

@@ -177,5 +177,5 @@ def test_a_killed_run_resumes_with_identical_results(kind, corpus, fitted, tmp_p
     resumed = continued(before, tmp_path / "model", **training).fit(X, y)
     assert same_weights(resumed, undisturbed)
     assert resumed.history_ == undisturbed.history_
-    with pytest.raises(ConfigError, match=r"has a run with other options \(initial weights: "):
+    with pytest.raises(ConfigError, match=r"with other data \(initial weights\) is in "):
         continued(undisturbed, tmp_path / "other", **training).fit(X, y)

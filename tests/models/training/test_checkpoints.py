@@ -267,8 +267,8 @@ def test_other_options_are_rejected(changes, difference, corpus, ended):
     with pytest.raises(ConfigError) as caught:
         clone(ended).set_params(**changes).fit(*corpus("classifier"))
     assert str(caught.value) == (
-        f"{ended.training.run_dir} has a run with other options ({difference}). "
-        "Give another run_dir, the same options and data to resume, or resume=False to start again"
+        f"a run with other options ({difference}) is in {ended.training.run_dir}; resume=False discards it, another "
+        "run_dir keeps it"
     )
 
 
@@ -283,7 +283,7 @@ def test_changed_vectors_in_the_same_file_are_rejected(corpus, tiny, tmp_path):
 
     fit(1.0)
     fit(1.0)
-    with pytest.raises(ConfigError, match=r"has a run with other data \(vectors: "):
+    with pytest.raises(ConfigError, match=r"^a run with other data \(vectors\) is in "):
         fit(2.0)
 
 
@@ -381,7 +381,7 @@ def test_two_runs_in_one_folder(corpus, tiny, tmp_path):
 
 def test_processes_of_one_run_share_its_folder(tmp_path, monkeypatch):
     """Like processes that torchrun starts: each calls this function."""
-    options = TrainingOptions(run_dir=str(tmp_path))
+    options = TrainingOptions(run_dir=str(tmp_path), devices=2, strategy="ddp")
     with run_folder(options):
         monkeypatch.setattr(rank_zero_only, "rank", 1)
         with run_folder(options) as folder:
@@ -400,7 +400,7 @@ def test_only_the_training_options_that_matter_are_compared(tmp_path):
     assert checkpoint_to_resume(tmp_path, options, {"a": (1, 2), "b": Path("x")}) is None
     write_sealed(tmp_path / "last.ckpt", b"")
     assert checkpoint_to_resume(tmp_path, options, {"a": [1, 2], "b": "x"}) == tmp_path / "last.ckpt"
-    with pytest.raises(ConfigError, match=r"has a run with other options \(a: "):
+    with pytest.raises(ConfigError, match=r"^an unfinished run with other options \(a: "):
         checkpoint_to_resume(tmp_path, options, {"b": "x"})
 
 
