@@ -157,7 +157,7 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         changes: dict[str, Any] = {"progress": False} if quiet else {}
         if logger in ("csv", "tensorboard"):  # else there would be two of them
             changes["logs"] = False
-        options = {"skip_bad": skip_bad, "report": not quiet, "logger": logger, **changes}
+        options: dict[str, Any] = {"skip_bad": skip_bad, "report": not quiet, "logger": logger, **changes}
         try:
             figures = train_model(plan, train, out, **options, explain=explain)
         except RunFolderError as error:

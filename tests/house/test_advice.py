@@ -118,7 +118,7 @@ def find_wrong_flags(module, flags):
 
 
 # Options of Python alone: of messages that the command line does not show.
-PYTHON_ONLY = {"by", "rank", "target", "x", "prefix", "output", "word", "warm_start"}
+PYTHON_ONLY = {"by", "rank", "target", "x", "prefix", "output", "word", "warm_start", "maps"}
 # Options of the command line alone: of messages about corpora and the models that commands load.
 COMMANDS_ONLY = {"threshold", "text_column", "label_column"}
 # Flags of other programs.
