@@ -20,6 +20,7 @@ from sklearn.base import clone
 from graphattn._devices import find_device
 from graphattn.exceptions import GraphAttnWarning, Hint, warn_caller
 from graphattn.models._corpus import Corpus, digest_of
+from graphattn.models._estimators.encoder_checks import check_encoder
 from graphattn.models._estimators.inputs import name_dev_set_in_errors, split_held_out, unpack_dev_set
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
@@ -86,6 +87,7 @@ class Fit:
             training = self._learn_inputs()
             self._make_model(training)
         self._encode_sets(training)
+        check_encoder(self.model, self.corpus)
         self._train(device)
         self.model.to(device)  # which Lightning left
         self._add_linear_branch()
@@ -113,6 +115,10 @@ class Fit:
         facts = task.find_facts(training, self.held_out, self.options)
         self.estimator.decide_options(examples=len(self.examples.labels), **facts)
         self._read_options()
+        if self.held_out is None and previous is not None and self.training.metric == previous.training.metric is not None:
+            problem = "{metric} of the model to continue from is dropped: there is no dev set"
+            warn_caller(GraphAttnWarning(problem, options=("metric",)))
+            self.training.metric = None
         names, main = task.list_metrics(), task.main_metric
         self.metric = self.training.dev_metric(names, main, dev_set=self.held_out is not None)
         return task.fit_inputs(self.inputs, training, self.options, previous)
@@ -274,7 +280,7 @@ class Fit:
         scored, dev, validated = self.validated, self.dev_corpus, self.validated
         if dev is not None:
             scores = predict_corpus(self.model, dev, scores=True).scores if self.scores is None else self.scores
-            scored = ScoredTexts.of(np.array(scores), dev.targets, dev.weights)
+            scored = ScoredTexts.of(np.array(scores), dev.targets, dev.copies)
         has_scores = dev is None and validated is not None
         decisions = self.task.fit_decisions(
             self.model,
