@@ -99,10 +99,12 @@ class Corpus(Dataset[Batch]):
 
     There is one layout, or two for pairs. ``token_types`` are characters of distinct tokens, or None. ``targets`` have
     one row per sentence; or they are flat tags or tokens (of any integer type), and their number per sentence.
-    ``weights`` (S,) are factors of the sentences' losses; None for equal weights.
+    ``weights`` (S,) are factors of the sentences' losses, with the mean 1 over all targets; None for equal weights.
+    ``copies`` (S,) are the same as the user gave them: for what weighs a sum of losses against a penalty.
     """
 
     weights: npt.NDArray[np.float32] | None = None
+    copies: npt.NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -172,7 +174,7 @@ class Corpus(Dataset[Batch]):
     def with_weights(self, weights: npt.NDArray[np.floating] | None) -> Self:
         """This corpus with weights in the loss; a weight of k has the effect of k copies of the sentence.
 
-        Weights are scaled so that the mean loss of the whole corpus is a weighted mean.
+        For training in batches they are scaled so that the mean loss of the whole corpus is a weighted mean.
 
         ``weights`` are (S,), not negative; None for equal ones.
         """
@@ -182,7 +184,16 @@ class Corpus(Dataset[Batch]):
         total = float(weights @ targets)
         weighted = copy(self)
         weighted.weights = (weights * (targets.sum() / total if total else 1.0)).astype(np.float32)
+        weighted.copies = weights.astype(np.float64)
         return weighted
+
+    @property
+    def mean_weight(self) -> float:
+        """What a loss with ``weights`` is multiplied by to become that with ``copies``."""
+        if self.copies is None:
+            return 1.0
+        targets = self.targets[1] if isinstance(self.targets, tuple) else np.ones(len(self))
+        return float(self.copies @ targets / targets.sum()) if targets.any() else 1.0
 
     def select(self, numbers: Ints) -> Corpus:
         """The sentences with these numbers, without targets and weights."""

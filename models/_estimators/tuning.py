@@ -82,7 +82,7 @@ def choose_tuning(
     if task.texts_per_input == 1:
         mean = len(labels) / len(task.class_names)
         tunings = [name for name in TUNINGS if mean >= FINE_TUNED_FROM or name != "fine-tuned"]
-    choice, shares, scores, numbers = compare_tunings(targets, score, folds, log, tunings)
+    choice, shares, scores, numbers = compare_tunings(targets, score, folds, log, tunings, weights=examples.weights)
     estimator.prepare(Facts(tuning={"pretrained": TUNINGS[choice], "training": whole}))
     estimator.mixture_ = shares
     # a text of a class that its model has not seen says nothing about the scores of others
@@ -105,11 +105,14 @@ def compare_tunings(
     folds: list[tuple[Numbers, Numbers]],
     log: Callable[[str], None],
     tunings: Iterable[str] = TUNINGS,
+    *,
+    weights: npt.NDArray[np.float64] | None = None,
 ) -> tuple[str, dict[str, float], Floats, Numbers]:
     """Choose the first way of training that no other beats by two standard errors.
 
     ``targets`` are (S,) class ids or (S, C) zeros and ones; ``score`` trains on the first numbers of a fold and returns
-    (len, C) scores of the others. Further folds leave out ways that the best one beats by a standard error.
+    (len, C) scores of the others. Further folds leave out ways that the best one beats by a standard error. A text of
+    weight k counts as k texts.
 
     Returns
     -------
@@ -119,23 +122,28 @@ def compare_tunings(
     remaining, numbers = list(tunings), np.empty(0, np.int64)
     scores: dict[str, list[Floats]] = {name: [] for name in remaining}
     right: dict[str, npt.NDArray[np.float64]] = {}
+    of_texts = np.ones(len(targets)) if weights is None else weights
     log("few labels, so cross-validation chooses how to train")
     for number, (rest, held) in enumerate(folds, 1):
         numbers = np.concatenate([numbers, held])
         for name in remaining:
             scores[name].append(score(name, rest, held))
             right[name] = _are_right(np.concatenate(scores[name]), targets[numbers])
-        shown = ", ".join(f"{name} {100 * right[name].mean():.1f}" for name in remaining)
+        counts = of_texts[numbers]
+        means = {name: _average(right[name], counts) for name in remaining}
+        shown = ", ".join(f"{name} {100 * share:.1f}" for name, share in means.items())
         log(f"fold {number}/{len(folds)}: {shown} % right so far")
-        preferred, best = remaining[0], max(remaining, key=lambda name: right[name].mean())
+        preferred, best = remaining[0], max(remaining, key=means.__getitem__)
         remaining = [
-            name for name in remaining if not _is_better(right[best], right[name], errors=2 if name == preferred else 1)
+            name
+            for name in remaining
+            if not _is_better(right[best] - right[name], counts, errors=2 if name == preferred else 1)
         ]
         if len(numbers) >= _ENOUGH or len(remaining) == 1:
             break
     chosen = remaining[0]
     log(f"chosen: {chosen}")
-    shares = {name: 100 * float(values.mean()) for name, values in right.items()}
+    shares = {name: 100 * _average(values, of_texts[numbers[: len(values)]]) for name, values in right.items()}
     return chosen, shares, np.concatenate(scores[chosen]), numbers
 
 
@@ -154,7 +162,15 @@ def _are_right(scores: Floats, targets: npt.NDArray[np.integer]) -> npt.NDArray[
     return shares
 
 
-def _is_better(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], *, errors: float) -> bool:
-    """Whether the mean is larger by more than some standard errors of the difference."""
-    difference, count = first - second, len(first)
-    return count > 1 and bool(difference.mean() > errors * difference.std(ddof=1) / np.sqrt(count))
+def _is_better(difference: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], *, errors: float) -> bool:
+    """Whether the mean of differences is above some of its standard errors; a weight of k counts as k differences."""
+    count, mean = weights.sum(), _average(difference, weights)
+    if count <= 1:
+        return False
+    deviation = np.sqrt(weights @ (difference - mean) ** 2 / (count - 1))
+    return bool(mean > errors * deviation / np.sqrt(count))
+
+
+def _average(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
+    """The weighted mean; 0 without weight."""
+    return float(weights @ values / weights.sum()) if weights.any() else 0.0

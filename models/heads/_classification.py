@@ -87,6 +87,8 @@ class ClassificationHead(Head):
 
     frozen_lengths: tuple[float, ...] = (1.0,)
     """Mean length of each equal part of an item's features where a linear layer is fitted to a frozen encoder."""
+    is_balanced = False
+    """Whether ``class_weights`` are inverse frequencies, which a linear model computes anew of its own texts."""
     cutoffs: Tensor | None
     """(classes,) log-odds above which classes are decided; None for the most probable one, or 0 for several labels."""
 

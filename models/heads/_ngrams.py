@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -49,16 +50,24 @@ class NgramBranch(LinearBranch):
         self.register_buffer("idf", idf)
 
     @classmethod
-    def of(cls, layouts: Sequence[Layout], classes: int) -> NgramBranch:
-        """A branch for the n-grams of encoded texts, or of pairs; its weights are zero."""
+    def of(cls, layouts: Sequence[Layout], classes: int, copies: npt.NDArray[np.float64] | None = None) -> NgramBranch:
+        """A branch for the n-grams of encoded texts, or of pairs; its weights are zero.
+
+        ``copies`` are (S,) weights of the texts: a text of weight k counts as k texts, of weight 0 as none.
+        """
+        counts = torch.from_numpy(np.ones(len(layouts[0])) if copies is None else copies)
         keys = torch.cat([_list_ngrams(*columns)[1].unique() for columns in _iter_columns(layouts)]).unique()
-        frequencies = torch.zeros(len(keys), dtype=torch.long)
-        for columns in _iter_columns(layouts):
-            rows, keys_of_rows, *_ = _list_ngrams(*columns)
+        frequencies, start = torch.zeros(len(keys), dtype=torch.float64), 0
+        for ids, lengths in _iter_columns(layouts):
+            rows, keys_of_rows, *_ = _list_ngrams(ids, lengths)
             codes = (rows * len(keys) + torch.searchsorted(keys, keys_of_rows)).unique()
-            frequencies += torch.bincount(codes % max(1, len(keys)), minlength=len(keys))
-        texts = sum(map(len, layouts))
-        idf = ((1 + texts) / (1 + frequencies)).log() + 1
+            items = len(lengths) // len(layouts)
+            of_texts = counts[start : start + items].repeat(len(layouts))
+            numbers = codes % max(1, len(keys))
+            frequencies.index_add_(0, numbers, of_texts[codes // max(1, len(keys))])
+            start += items
+        keys, frequencies = keys[frequencies > 0], frequencies[frequencies > 0]
+        idf = ((1 + len(layouts) * counts.sum()) / (1 + frequencies)).log() + 1
         return cls(keys, idf.float(), 1 if len(layouts) == 1 else 4, classes)
 
     @override

@@ -76,6 +76,10 @@ class ScoredTexts:
         """The texts with these numbers."""
         return ScoredTexts(self.scores[numbers], self.targets[numbers], self.weights[numbers])
 
+    def drop_uncounted(self) -> ScoredTexts:
+        """The texts without those of weight 0, which would change folds."""
+        return self if self.weights.all() else self.select(np.flatnonzero(self.weights))
+
     def judge(self, positive: int | None) -> tuple[Floats, npt.NDArray[Any]]:
         """(S, C) log-odds of classes, and zeros and ones; of two classes only for the ``positive`` one."""
         if positive is None:
@@ -105,6 +109,7 @@ def fit_temperature(dev: ScoredTexts) -> float:
 
         return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x))
 
+    dev = dev.drop_uncounted()
     folds = split_folds(len(dev.scores))
     losses = [dev.select(held).loss(fit(dev.select(rest))) for rest, held in folds]
     return fit(dev) if losses and sum(losses) < dev.loss() else 1.0
@@ -138,7 +143,7 @@ def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats,
     if log_odds.shape[1] > 1:
         pooled = counts.sum(1, keepdims=True)
         counts = counts + pooled * _SHARED / max(float(pooled[0, 0, 0] + pooled[2, 0, 0]), 1.0)
-    # beyond all scores, thresholds decide alike: one below them (for all texts) and one above them (for none) are enough
+    # beyond all scores, thresholds decide alike, so that one below them and one above them are enough
     low, high = np.searchsorted(GRID, (log_odds.min(), log_odds.max()))
     used = slice(low - 1, high + 1)
     return np.array([_find_middle(GRID[used], row[used]) for row in METRICS[metric](*counts)])
@@ -170,7 +175,7 @@ def _count(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats) -> Floats:
 
 def calibrate(dev: ScoredTexts, log: Callable[[str], None]) -> tuple[float, ScoredTexts]:
     """The temperature, and the scores divided by it."""
-    temperature, size = fit_temperature(dev), len(dev.scores)
+    temperature, size = fit_temperature(dev), dev.weights.sum()
     if temperature == 1:
         return 1.0, dev
     losses = f"dev loss {dev.loss(temperature) / size:.4f} with it, {dev.loss() / size:.4f} without"
@@ -180,7 +185,7 @@ def calibrate(dev: ScoredTexts, log: Callable[[str], None]) -> tuple[float, Scor
 
 def is_small(dev: ScoredTexts, positive: int | None) -> bool:
     """Whether a dev set has few examples of the ``positive`` class, or of several labels few of all together."""
-    return bool(dev.judge(positive)[1].sum() < SMALL)
+    return bool((dev.weights @ dev.judge(positive)[1]).sum() < SMALL)
 
 
 def tune_thresholds(
@@ -191,6 +196,7 @@ def tune_thresholds(
     ``positive`` is the class that is judged of two classes. The result is None unless thresholds that are chosen
     without a fold are better for that fold than 0.5.
     """
+    texts = texts.drop_uncounted()
     log_odds, gold = texts.judge(positive)
     decided = log_odds > 0
     plain = _measure(decided, gold, texts.weights, metric)

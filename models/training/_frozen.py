@@ -59,11 +59,11 @@ def fit_frozen(
     head, start = model.head, time.monotonic()
     assert isinstance(head, ClassificationHead)
     vectors = encode_items(model, corpus, folder, about, log)
-    fit = _Fit(head, vectors, corpus.targets, weights_of(corpus).astype(np.float64))
+    fit = _Fit(head, vectors, corpus.targets, weights_of(corpus))
     held = None
     if dev is not None:
         vectors = encode_items(model, dev, folder, about, log)
-        held = _Fit(head, vectors, dev.targets, weights_of(dev).astype(np.float64))
+        held = _Fit(head, vectors, dev.targets, weights_of(dev))
     encoded = time.monotonic()
     strength = _CONTRASTIVE_STRENGTH if encoder_is_tuned and held is None else fit.choose_strength(held)
     fit.set_head(strength)
@@ -89,7 +89,7 @@ class _Fit:
         self.head, self.vectors, self.targets, self.weights = head, vectors, targets, weights
         parts = np.split(vectors, len(head.frozen_lengths), axis=1)
         lengths = [
-            (np.linalg.norm(part, axis=1).mean() or 1) / length
+            (np.average(np.linalg.norm(part, axis=1), weights=weights if weights.any() else None) or 1) / length
             for part, length in zip(parts, head.frozen_lengths, strict=True)
         ]
         self.scale = np.repeat(np.array(lengths, np.float32), parts[0].shape[1])
@@ -112,10 +112,11 @@ class _Fit:
         return STRENGTHS[int(np.argmin(losses))]
 
     def _split(self) -> list[tuple[_Fit, _Fit]]:
-        folds = split_folds(len(self.vectors), self.targets if self.targets.dtype.kind in "iu" else None)
-        if len(self.vectors) > _MOST_FOLDED:
+        counted = self.select(np.flatnonzero(self.weights))
+        folds = split_folds(len(counted.vectors), counted.targets if self.targets.dtype.kind in "iu" else None)
+        if len(counted.vectors) > _MOST_FOLDED:
             folds = folds[:1]
-        return [(self.select(rest), self.select(held)) for rest, held in folds]
+        return [(counted.select(rest), counted.select(held)) for rest, held in folds]
 
     @torch.no_grad()
     def loss_on(self, held: _Fit, strength: float) -> float:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """Inverse strengths of the n-grams' regularisation among which the dev set chooses."""
 _MOST_SHARED = 500_000
 """Largest corpus, in tokens, in which words share weights by their character n-grams."""
+_MOST_COPIES = 100
+"""Times that CRFsuite sees a sentence, whatever its weight."""
 _SHARE = 0.5
 """Length of a word's vector of character n-grams."""
 _SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
@@ -84,8 +87,8 @@ def fit_linear_branch(
     trials = list[_Trial]()
     total = len(fits) + refit
     for number, fit in enumerate(fits, 1):
-        trials.append(_Trial(fit, model.head, *fit(corpus), scored))
-        loss, seconds = trials[-1].loss / len(dev), time.monotonic() - start
+        trials.append(_Trial(fit, model.head, *fit(corpus), scored, dev.mean_weight))
+        loss, seconds = trials[-1].loss / weights_of(dev).sum(), time.monotonic() - start
         log(f"linear branch {number}/{total}: dev loss {loss:.4f}, {seconds:.1f} s")
         start = time.monotonic()
     best = min(trials, key=lambda trial: trial.loss)
@@ -111,7 +114,7 @@ class _Trial:
     """A fitted linear branch and its best factors on the dev set.
 
     ``branch_head`` is a head with the transitions of the linear branch. ``scored`` are batches of the dev set without
-    edges, with the model's scores and the numbers of the sentences.
+    edges, with the model's scores and the numbers of the sentences; their losses are multiplied by ``mean_weight``.
     """
 
     def __init__(
@@ -121,10 +124,12 @@ class _Trial:
         branch: LinearBranch,
         branch_head: Head,
         scored: list[tuple[Batch, Tensor, list[int]]],
+        mean_weight: float = 1.0,
     ):
         from scipy.optimize import minimize
 
         self.fit, self.head, self.branch, self.branch_head, self.scored = fit, head, branch, branch_head, scored
+        self.mean_weight = mean_weight
         with torch.no_grad():
             self.branch_scores = [branch(batch) for batch, _, _ in scored]
         # a normal prior on the logarithms helps where the dev set is small
@@ -142,7 +147,7 @@ class _Trial:
     def _loss(self, deep: float, linear: float) -> float:
         """Loss of the dev set for two factors."""
         head = _mix_transitions(self.head, self.branch_head, deep, linear)
-        return sum(
+        return self.mean_weight * sum(
             float(
                 head.loss(deep * scores + linear * added, batch.targets, batch.graph, batch.item_weights(scores.device))
             )
@@ -217,7 +222,7 @@ def _fit_ngrams(head: Head, words: Sequence[str], strength: float, corpus: Corpu
 
     assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
     classes = head.output.out_features
-    branch = NgramBranch.of(corpus.layouts, classes)
+    branch = NgramBranch.of(corpus.layouts, classes, corpus.copies)
     parts = (
         csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
         for items, rows, columns, values in branch.design_entries(corpus.layouts)
@@ -269,10 +274,17 @@ def train_crfsuite(sentences: Iterable[tuple[Sequence[Any], Sequence[str]]]) -> 
 
 
 def fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
-    """A linear-chain CRF on features of words, fitted by CRFsuite, which ignores weights."""
+    """A linear-chain CRF on features of words, fitted by CRFsuite.
+
+    It has no weights, so that it sees a sentence of weight k round(k) times, but at least once and at most
+    :data:`_MOST_COPIES` times.
+    """
     assert isinstance(corpus.targets, tuple) and head.crf is not None
     tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])
-    with train_crfsuite(zip(list_word_keys(corpus), map(np.ndarray.tolist, tags), strict=True)) as tagger:
+    weights = weights_of(corpus)
+    copies = (np.rint(weights).clip(1, _MOST_COPIES) * (weights > 0)).astype(int).tolist()
+    sentences = zip(list_word_keys(corpus), map(np.ndarray.tolist, tags), strict=True)
+    with train_crfsuite(chain.from_iterable(map(repeat, sentences, copies))) as tagger:
         fitted = tagger.info()
     fitted_keys = np.array([int(key) for key, _ in fitted.state_features], np.int64)
     keys = np.unique(fitted_keys) if len(fitted_keys) else np.zeros(1, np.int64)  # no feature tells tags apart
@@ -315,6 +327,6 @@ def _join(first: Corpus, second: Corpus) -> Corpus:
         targets = np.concatenate([first.targets, second.targets])
     joined = [concatenate(list(pair)) for pair in zip(first.layouts, layouts, strict=True)]
     both = Corpus(first.builder, joined, token_types=types, targets=targets)
-    if first.weights is None and second.weights is None:
+    if first.copies is None and second.copies is None:
         return both
     return both.with_weights(np.concatenate([weights_of(first), weights_of(second)]))

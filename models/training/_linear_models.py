@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,17 @@ def fit_linear(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """(classes, features) coefficients and (classes,) biases for the scores of a head.
 
-    Logistic regression, or ridge regression for numbers; see :func:`fit_logistic_regression`.
+    Logistic regression, or ridge regression for numbers; see :func:`fit_logistic_regression`. A weight of k has the
+    effect of k copies of a text, and one of 0 that of none.
     """
+    if not weights.all():
+        counted = np.flatnonzero(weights)
+        design, targets, weights = design[counted], targets[counted], weights[counted]
     if isinstance(head, RegressionHead):
         return fit_ridge_regression(design, targets, weights, strength)
     classes = head.output.out_features
-    return fit_logistic_regression(design, targets, weights, classes, strength, head.class_weights)
+    class_weights: Tensor | Literal["balanced"] | None = "balanced" if head.is_balanced else head.class_weights
+    return fit_logistic_regression(design, targets, weights, classes, strength, class_weights)
 
 
 def fit_logistic_regression(
@@ -40,31 +45,38 @@ def fit_logistic_regression(
     weights: Floats,
     classes: int,
     strength: float,
-    class_weights: Tensor | None,
+    class_weights: Tensor | Literal["balanced"] | None,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """(classes, features) coefficients and (classes,) biases; a class without examples has no coefficients.
 
     ``design`` is (S, features), ``targets`` are (S,) class ids or (S, classes) zeros and ones, ``weights`` are (S,);
-    ``strength`` is the inverse of the regularization. Sparse features of more than :data:`_MOST_JOINT` classes are
-    fitted one class against the others.
+    ``strength`` is the inverse of the regularization. ``class_weights`` are (classes,), of several labels those of the
+    texts with the class; ``"balanced"`` ones are those of scikit-learn for the weighted texts. Sparse features of more
+    than :data:`_MOST_JOINT` classes are fitted one class against the others.
     """
     from scipy.sparse import issparse
     from sklearn.linear_model import LogisticRegression
 
     coefficients = np.zeros((classes, design.shape[1]), np.float32)
     bias = np.zeros(classes, np.float32)
-    of_classes = np.ones(classes) if class_weights is None else class_weights.cpu().numpy()
+    is_balanced, total = isinstance(class_weights, str), weights.sum()
+    of_classes = class_weights.cpu().numpy() if isinstance(class_weights, Tensor) else np.ones(classes)
     if targets.ndim == 2:
         for number, column in enumerate(targets.T):
-            positives = column.mean()
+            positives = np.average(column, weights=weights)
             bias[number] = np.log((positives + 1e-3) / (1 - positives + 1e-3))
             if 0 < positives < 1:
-                model = LogisticRegression(C=strength, max_iter=1000, class_weight={0: 1.0, 1: of_classes[number]})
+                sides = {0: 1.0, 1: of_classes[number]}
+                if is_balanced:  # with the same weight of all texts, so that the strength means the same
+                    sides = {0: 0.5 / (1 - positives), 1: 0.5 / positives}
+                model = LogisticRegression(C=strength, max_iter=1000, class_weight=sides)
                 _fit_unseen(model, design, column, weights)
                 coefficients[number], bias[number] = model.coef_[0], model.intercept_[0]
         return coefficients, bias
     present = np.unique(targets)
-    bias[np.setdiff1d(np.arange(classes), present)] = -np.log(len(targets) + 1)
+    bias[np.setdiff1d(np.arange(classes), present)] = -np.log(total + 1)
+    if is_balanced:
+        of_classes[present] = total / (len(present) * np.bincount(targets, weights)[present])
     weights = weights * of_classes[targets]
     if len(present) > _MOST_JOINT and issparse(design):
         design = design.astype(np.float64)  # liblinear's, so that it is not copied for each class
@@ -97,8 +109,8 @@ def fit_ridge_regression(
 
 
 def weights_of(corpus: Corpus) -> Floats:
-    """(S,) weights of the texts in the loss."""
-    return np.ones(len(corpus)) if corpus.weights is None else corpus.weights
+    """(S,) weights of the texts in a sum of losses: how many copies of it each one stands for."""
+    return np.ones(len(corpus)) if corpus.copies is None else corpus.copies
 
 
 def _fit_unseen(model: Any, design: Design, targets: npt.NDArray[Any], weights: Floats) -> None:

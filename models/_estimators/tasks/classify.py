@@ -21,7 +21,7 @@ from typing_extensions import override
 from graphattn._validation import require_range
 from graphattn.builders import Example, Sentence
 from graphattn.builders._values import describe_value, is_missing
-from graphattn.exceptions import ConfigError, DataError, verbatim, warn_caller
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, verbatim, warn_caller
 from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
@@ -196,14 +196,16 @@ class Classification(LabelTask):
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
         super().fit(examples, options, previous)
         labels = self.list_names(examples.labels)
-        if self.tune_threshold is not None and not self.has_thresholds:
-            raise ConfigError(
-                f"{{tune_threshold}} is for two classes, or several labels for a text; there are {len(self.labels)} "
-                "classes, so leave it out",
-                options=("tune_threshold",),
-            )
         if self.tune_threshold is not None:
-            self._check_tunable(examples.labels)
+            try:
+                self._check_tunable(examples.labels)
+            except (ConfigError, DataError) as error:
+                if previous is None or previous.tune_threshold != self.tune_threshold:
+                    raise
+                self.tune_threshold = None  # which the model brought along
+                problem = error.template.removesuffix(", so leave it out")
+                message = f"{{tune_threshold}} of the model to continue from is dropped: {problem}"
+                warn_caller(GraphAttnWarning(message, options=("tune_threshold",)))
         hints = [hint_at_quantities(self.labels.classes) or hint_at_single_labels(labels), hint_at_marks(labels)]
         hints.append(hint_at_alike_classes(self.labels.classes))
         if not self.multilabel:
@@ -259,7 +261,13 @@ class Classification(LabelTask):
     # -- decisions -----------------------------------------------------------------------------------------------------
 
     def _check_tunable(self, labels: Sequence[Any]) -> None:
-        """Reject a training set that cannot be split into folds to choose thresholds on."""
+        """Reject classes without thresholds, and a training set without folds to choose them on."""
+        if not self.has_thresholds:
+            raise ConfigError(
+                f"{{tune_threshold}} is for two classes, or several labels for a text; there are {len(self.labels)} "
+                "classes, so leave it out",
+                options=("tune_threshold",),
+            )
         counts = Counter(labels)
         rarest = len(labels) if self.multilabel else min(counts[name] for name in self.labels.classes)
         if len(labels) < FOLDS or rarest < 2:
@@ -341,14 +349,20 @@ class Classification(LabelTask):
 
     @override
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        return ClassificationHead(
-            width,
-            len(self.labels),
-            options["head"],
-            multilabel=self.multilabel,
-            class_weights=weights,
-            label_smoothing=options["training"].label_smoothing,
-        )
+        return self._make_head(ClassificationHead, width, options, weights, multilabel=self.multilabel)
+
+    def _make_head(
+        self,
+        head: type[ClassificationHead],
+        width: int,
+        options: Mapping[str, Any],
+        weights: Tensor | None,
+        **more: Any,
+    ) -> Head:
+        smoothing = options["training"].label_smoothing
+        made = head(width, len(self.labels), options["head"], class_weights=weights, label_smoothing=smoothing, **more)
+        made.is_balanced = self.class_weight == "balanced"
+        return made
 
     # -- metrics and predictions ---------------------------------------------------------------------------------------
 
@@ -490,8 +504,7 @@ class PairClassification(Classification):
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
         if self.joins_pairs(options):
             return super().make_head(width, options, weights)
-        smoothing = options["training"].label_smoothing
-        return PairHead(width, len(self.labels), options["head"], class_weights=weights, label_smoothing=smoothing)
+        return self._make_head(PairHead, width, options, weights)
 
 
 _THRESHOLD_OPTIONS = ("threshold", "min_confidence")

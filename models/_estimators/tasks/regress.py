@@ -94,7 +94,8 @@ class Regression(Task):
 
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        scale = float(np.std(examples.labels))
+        mean = float(np.average(examples.labels, weights=examples.weights))
+        scale = math.sqrt(np.average((np.array(examples.labels) - mean) ** 2, weights=examples.weights))
         if min(examples.labels) == max(examples.labels) or scale < 1 / MAX_TARGET:
             raise DataError(
                 f"all targets are {examples.labels[0]:.12g}; training needs at least two different ones",
@@ -103,7 +104,7 @@ class Regression(Task):
         if previous is not None:
             self.mean, self.scale = previous.mean, previous.scale
         else:
-            self.mean, self.scale = float(np.mean(examples.labels)), scale
+            self.mean, self.scale = mean, scale
 
     @override
     def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[np.float32]:
