@@ -45,7 +45,9 @@ class Facts:
     tuning: Values = field(default_factory=dict)
     """The way of training that cross-validation chose."""
     trained: Values = field(default_factory=dict)
-    """What was decided for the model to continue from."""
+    """Options that keep the value of the model to continue from."""
+    dropped: Values = field(default_factory=dict)
+    """Options of the model to continue from that no longer fit, with the values that replace them."""
 
 
 class Resolved(Mapping[str, Any]):
@@ -279,7 +281,7 @@ def _limits_of_task(task: type[Task], options: Groups, facts: Facts) -> Values:
 
 
 def _limits_of_training_set(task: type[Task], options: Groups, facts: Facts) -> Values:
-    values: dict[str, dict[str, Any]] = {}
+    values = {group: dict(of_group) for group, of_group in facts.dropped.items()}
     if facts.has_predicates:  # the linear branch does not see their marks
         values["head"] = {"linear_branch": False}
     if facts.metric is not None:

@@ -40,8 +40,8 @@ Precision = Annotated[
 ]
 Device = Annotated[str, typer.Option(help=f"Where the model runs: {DEVICE_HELP}.")]
 
-_READER_OPTIONS = {"text": "text_column", "second": "second_column", "label": "label_column"}
-"""Options of readers -> their longer flags."""
+_FLAGS = {"text": "text_column", "second": "second_column", "label": "label_column", "warm_start": "init_from"}
+"""Options of readers -> their longer flags; a flag that gives a model to continue from sets the parameter."""
 
 
 def as_flag(name: str) -> str:
@@ -55,7 +55,7 @@ def as_flag(name: str) -> str:
     '--label-column'
     """
     name, _, value = name.partition("=")
-    name = _READER_OPTIONS.get(name, name).replace("_", "-")
+    name = _FLAGS.get(name, name).replace("_", "-")
     if value in ("True", "False"):
         return f"--{name}" if value == "True" else f"--no-{name}"
     return f"--{name} {value}".rstrip()

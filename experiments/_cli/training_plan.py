@@ -114,6 +114,8 @@ def _read_options(task: type[Estimator], model: Path, flag_values: Values) -> Va
     values["encoder"] = values.pop("name")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     check_same_options(values, flag_values)
+    if flag_values.get("tuned_layers") == 0:
+        values.pop("contrastive", None)  # which leaves nothing to train; fit says so
     return {**late, **values}
 
 

@@ -320,8 +320,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         y : their labels, or a translator's targets; None if the inputs contain them
         dev : (inputs, labels), or inputs with labels, to choose the best epoch; a translator's target may be several
             texts. When None, ``training.dev_fraction`` of the training set is held out
-        sample_weight : weight of each example in the loss and in the metrics of held-out ones; weight k has the effect
-            of k copies. A tagger's examples are sentences; a translator's dev metrics ignore weights
+        sample_weight : weight of each example in the loss and in the metrics of held-out ones: weight k is k copies, as
+            docs/train.md explains. A tagger's examples are sentences; a translator's dev metrics ignore weights
         callbacks : Lightning's callbacks for the trainer; picklable for several processes
 
         Raises

@@ -113,15 +113,23 @@ class Fit:
         task.fit(training, self.options, None if previous is None else previous.task_)
         training, self.held_out = self._split_dev_set(training)
         facts = task.find_facts(training, self.held_out, self.options)
+        facts |= {} if previous is None else self._compare_with(previous)
         self.estimator.decide_options(examples=len(self.examples.labels), **facts)
         self._read_options()
-        if self.held_out is None and previous is not None and self.training.metric == previous.training.metric is not None:
-            problem = "{metric} of the model to continue from is dropped: there is no dev set"
-            warn_caller(GraphAttnWarning(problem, options=("metric",)))
-            self.training.metric = None
         names, main = task.list_metrics(), task.main_metric
         self.metric = self.training.dev_metric(names, main, dev_set=self.held_out is not None)
         return task.fit_inputs(self.inputs, training, self.options, previous)
+
+    def _compare_with(self, previous: Any) -> dict[str, Any]:
+        """Facts that the model to continue from decides: marks of predicates, and options of it that no longer fit."""
+        dropped: dict[str, dict[str, Any]] = {"task": {}}
+        if self.held_out is None and self.training.metric == previous.training_.metric is not None:
+            problem = "{metric} of the model to continue from is dropped: there is no dev set"
+            warn_caller(GraphAttnWarning(problem, options=("metric",)))
+            dropped["training"] = {"metric": None}
+        if getattr(self.task, "tune_threshold", "") is None:  # its task drops it
+            dropped["task"] = {"tune_threshold": None}
+        return {"has_predicates": previous.text_inputs_.predicates, "dropped": dropped}
 
     def _split_dev_set(self, training: Examples) -> tuple[Examples, Examples | None]:
         """Training set and dev set, a part of the training set unless the user gives one."""

@@ -9,27 +9,48 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._token_embedding import TokenEmbedding
+from graphattn.options import Options
 
 _CHANGEABLE = {
-    *("longest", "max_tokens_per_text", "min_count", "vocabulary_size"),
+    *("longest", "max_tokens_per_text", "min_count", "vocabulary_size", "tune_threshold", "repair_tags"),
     *("pretrained", "frozen", "contrastive", "tuned_layers", "tuning_rate", "layer_decay", "gradient_checkpointing"),
 }
 """Options that a model may change when it is trained further, besides all kinds of dropout."""
 
 
 def list_decided_options(previous: Any) -> dict[str, dict[str, Any]]:
-    """Group -> options that the training set, or the directory of a pretrained model, decided for an estimator."""
+    """Group -> options that keep the value of the model to continue from, unless they are set.
+
+    They describe the model, whatever a new preset or training set would choose; or the training set, or the directory
+    of a pretrained model, decided them.
+    """
+    groups = {name: options for name, options in previous.options_.items() if name != "training"}
+    if type(previous._select_encoder()) is type(previous.encoder_):
+        groups["encoder"] = previous.encoder_
+    decided = {name: _list_fixed(options.copy()) for name, options in groups.items()}
     pretrained = previous.pretrained_
-    decided = {"pretrained": {name: getattr(pretrained, name) for name in ("frozen", "contrastive", "join_pairs")}}
-    if pretrained.frozen:
-        decided["head"] = {"pooling": previous.head_.pooling}
+    decided["pretrained"] |= {name: getattr(pretrained, name) for name in ("frozen", "contrastive")}
+    if pretrained.contrastive and previous.pretrained.tuned_layers == 0 and not previous.pretrained.contrastive:
+        decided["pretrained"]["contrastive"] = False
+        problem = "{contrastive} of the model to continue from is dropped: {tuned_layers=0} leaves nothing to train"
+        warn_caller(GraphAttnWarning(problem, options=("contrastive", "tuned_layers=0")))
     is_trained_alike = previous.pretrained.frozen in (None, pretrained.frozen) and previous.training.metric is None
     if previous.task.has_contrastive and pretrained.pretrained and is_trained_alike:
         decided["training"] = {"dev_fraction": previous.training_.dev_fraction}
     return decided
+
+
+def _list_fixed(options: Options) -> dict[str, Any]:
+    """Option -> value of those that describe a model."""
+    return {name: value for name, value in vars(options).items() if _is_fixed(name)}
+
+
+def _is_fixed(name: str) -> bool:
+    """Whether an option describes a model, so that it stays the same."""
+    return name not in _CHANGEABLE and not name.endswith("dropout")
 
 
 def describe_architecture(estimator: Any) -> dict[str, Any]:
@@ -51,13 +72,20 @@ def copy_model(previous: Any, estimator: Any) -> None:
 def check_same_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Reject another value of an option that describes the trained model."""
     for name in now:
-        if name in before and before[name] != now[name] and not name.endswith("dropout") and name not in _CHANGEABLE:
+        if name in before and _is_fixed(name) and not _are_equal(before[name], now[name]):
             option = "encoder" if name == "name" else name
             raise ConfigError(
                 f"{{{option}}} is {now[name]!r}, but the model to continue from has {before[name]!r}; leave it out, or "
                 "train from scratch",
                 options=(option,),
             )
+
+
+def _are_equal(before: Any, now: Any) -> bool:
+    """Whether values of an option are equal; weights of heads are in the order of their relations."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        return list(before.items()) == list(now.items())
+    return bool(before == now)
 
 
 def check_same_kind(inputs: TextInputs, previous: TextInputs) -> None:
@@ -74,18 +102,32 @@ def check_same_kind(inputs: TextInputs, previous: TextInputs) -> None:
 def copy_weights(
     before: nn.Module, model: nn.Module, classes: Sequence[int] = (), *, without: Collection[str] = ()
 ) -> None:
-    """Copy weights to a model that may have more classes; the weights of new classes stay as they are.
+    """Copy weights to a model that may have more classes, or the same in another order.
 
-    ``classes`` are the new ids of the old classes; weights named in ``without`` are not copied.
+    ``classes`` are the new ids of the old classes; the weights of new classes stay as they are. Weights named in
+    ``without`` are not copied.
     """
-    weights = before.state_dict()
+    weights, class_axes = before.state_dict(), _count_class_axes(model) if len(classes) else {}
     for name, tensor in model.state_dict().items():
         if name in without:
             continue
         source = weights[name].to(tensor.dtype)
-        sizes = zip(source.shape, tensor.shape, strict=True)
-        places = np.ix_(*(np.arange(new) if old == new else np.asarray(classes) for old, new in sizes))
+        of_classes = class_axes.get(name, 0)
+        sizes = enumerate(zip(source.shape, tensor.shape, strict=True))
+        places = np.ix_(
+            *(np.asarray(classes) if axis < of_classes or old != new else np.arange(new) for axis, (old, new) in sizes)
+        )
         tensor[tuple(map(torch.from_numpy, places))] = source
+
+
+def _count_class_axes(model: nn.Module) -> dict[str, int]:
+    """Name of a weight -> number of its axes that are classes, which are the first."""
+    head = model.get_submodule("head")
+    output: Any = head.output
+    crf = getattr(head, "crf", None)
+    counts = {id(weight): 1 for weight in output.parameters()}
+    counts |= {} if crf is None else {id(weight): weight.ndim for weight in crf.parameters()}
+    return {name: counts[id(weight)] for name, weight in model.named_parameters() if id(weight) in counts}
 
 
 @torch.no_grad()

@@ -156,11 +156,14 @@ class Tagging(LabelTask):
 
     @override
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
-        if options["head"].crf and (self.class_weight is not None or options["training"].label_smoothing):
-            raise ConfigError(
-                "a CRF scores whole sequences; leave out {class_weight} and {label_smoothing}, or {crf}",
-                options=("class_weight", "label_smoothing", "crf"),
-            )
+        given = {"class_weight": self.class_weight is not None, "label_smoothing": options["training"].label_smoothing}
+        if options["head"].crf and any(given.values()):
+            names = [name for name in given if given[name]]
+            shown = " and ".join(f"{{{name}}}" for name in names)
+            fix = f"leave out {shown}, or {{crf}}"
+            if previous is not None:
+                fix = f"the model to continue from has one, so leave out {shown}, or train from scratch"
+            raise ConfigError(f"a CRF scores whole sequences; {fix}", options=(*names, "crf"))
         if previous is not None:
             self.scheme = previous.scheme  # the labels were converted to it
         super().fit(examples, options, previous)
@@ -230,9 +233,9 @@ class Tagging(LabelTask):
     def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
         examples = super().fit_inputs(inputs, examples, options, previous)
         column = examples.columns[0]
-        inputs.predicates = _have_predicates(column)
+        inputs.predicates = _have_predicates(column) if previous is None else previous.text_inputs_.predicates
         known = None if previous is None else previous.text_inputs_.feature_values
-        if previous is not None and self.feature_names != list({} if known is None else known.values):
+        if previous is not None and {*self.feature_names} != {*({} if known is None else known.values)}:
             raise ConfigError(
                 "the model to continue from has other {feature_columns}; leave them out, or train from scratch",
                 options=("feature_columns",),

@@ -415,6 +415,25 @@ def test_a_model_is_trained_further(graphattn, classifier, tmp_path):
     assert weights(tmp_path / "again") == weights(out)
 
 
+@pytest.mark.parametrize("flags", [[], ["--tune-threshold", "none"], ["--tune-threshold", "accuracy"]])
+def test_a_tuned_threshold_of_the_model_to_continue_from(graphattn, tmp_path, tiny, flags):
+    """It is dropped with one line when it no longer fits, and can be left out; asked for again, it is an error."""
+    corpus, out, model = tmp_path / "more.tsv", tmp_path / "out", tmp_path / "model"
+    corpus.write_text("label\ttext\n" + "neg\ta bad film\npos\ta good film\n" * 10)
+    assert graphattn("train", "classify", corpus, *tiny, "--tune-threshold", "f1", "--out", model).code == 0
+    corpus.write_text("label\ttext\n" + "neg\ta bad film\npos\ta good film\nneutral\ta film\n" * 10)
+    short = ["--epochs", "1", "--no-logs", "--quiet", "--out", out]
+    answer = graphattn("train", "classify", corpus, "--init-from", model, *short, *flags)
+    problem = "--tune-threshold is for two classes, or several labels for a text; there are 3 classes"
+    if "accuracy" in flags:
+        assert answer.error == f"{problem}, so leave it out"
+        assert not out.exists()
+        return
+    dropped = f"warning: --tune-threshold of the model to continue from is dropped: {problem}\n"
+    assert (answer.code, answer.err) == (0, "" if flags else dropped)
+    assert load(out).tune_threshold is None
+
+
 @pytest.mark.parametrize(
     ("task", "flags", "message"),
     [

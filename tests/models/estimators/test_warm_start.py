@@ -1,11 +1,13 @@
 """A fit that continues from a trained model: its weights, new labels and words, options that must stay."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from graphattn.exceptions import ConfigError, DataError, Hint
-from graphattn.models import load
+from graphattn.builders import Sentence
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
+from graphattn.models import HeadOptions, SequenceTagger, TextClassifier, TrainingOptions, load
 
 STILL = {"epochs": 1, "learning_rate": 1e-30, "dev_fraction": 0.0, "weight_decay": 0.0}
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -67,6 +69,73 @@ def test_new_labels(kind, corpus, fitted, tmp_path):
         places = [after.classes_.tolist().index(name) for name in before.classes_.tolist()]
         transitions = after.model_.head.crf.transitions[places][:, places]
         assert torch.equal(transitions, before.model_.head.crf.transitions)
+
+
+@pytest.mark.parametrize(
+    "head", [{}, {"head_hidden": 5}, {"linear_branch": True}], ids=["linear", "hidden", "linear branch"]
+)
+def test_the_same_labels_in_another_order(head, corpus, tiny, tmp_path):
+    """Classes are in the order of a frame's columns, and sorted after training on tuples."""
+    texts, labels = corpus("multilabel")
+    names = ["slow", "great", "dull"]
+    frame = pd.DataFrame([[int(name in several) for name in names] for several in labels], columns=names)
+    before = tiny("multilabel", head=head, training={"epochs": 1}).fit(texts, frame)
+    assert before.classes_.tolist() == names
+    for y in (labels, frame[["dull", "slow", "great"]]):
+        after = continued(before, tmp_path, precision="32").fit(texts, y)
+        old, new = ({name: model.predict_proba(texts)[:, number] for number, name in enumerate(model.classes_)}
+                    for model in (before, after))  # fmt: skip
+        if not head.get("linear_branch"):  # which is fitted again
+            assert all(np.array_equal(old[name], new[name]) for name in names)
+        of_layers = [
+            dict(zip(model.classes_.tolist(), model.model_.head.output.weight.tolist(), strict=True))
+            for model in (before, after)
+        ]
+        assert (of_layers[0] == of_layers[1]) == (not head.get("linear_branch"))
+    assert [name for name, _ in sorted(old.items())] == sorted(names)
+
+
+@pytest.mark.parametrize("kind", ["tagger", "crf"])
+def test_tags_in_another_order(kind, corpus, tiny, fitted, tmp_path):
+    """As in a model of an older version, or of a task of one's own."""
+    X, y = corpus(kind)
+    before = fitted(kind)
+    folder = before.save(tmp_path / "turned")
+    turned = load(folder)
+    order = list(range(len(turned.classes_)))[::-1]
+    turned.task_.labels = type(turned.task_.labels)([turned.task_.labels.classes[number] for number in order])
+    for name, weight in turned.model_.head.named_parameters():
+        if name.startswith(("classify.1", "crf")):
+            weight.data = weight.data[order][:, order] if name == "crf.transitions" else weight.data[order]
+    turned.set_params(warm_start=True, **{f"training__{name}": value for name, value in STILL.items()})
+    assert turned.predict(X) == before.predict(X)
+    after = turned.fit(X, y)
+    assert after.classes_.tolist() == before.classes_.tolist()
+    ours, theirs = scores(after, X), scores(before, X)
+    assert all(torch.equal(ours[name], column) for name, column in theirs.items())
+    if kind == "crf":
+        assert torch.equal(after.model_.head.crf.transitions, before.model_.head.crf.transitions)
+
+
+def test_heads_of_the_same_relations_in_another_order_are_other_heads(corpus, tiny):
+    texts, labels = corpus("classifier")
+    encoder = {"heads": {"window:3": 2, "binary:1": 1}}
+    estimator = tiny("classifier", warm_start=True).set_params(**{f"encoder__{n}": v for n, v in encoder.items()})
+    estimator.fit(texts, labels)
+    with pytest.raises(ConfigError) as caught:
+        estimator.set_params(encoder__heads={"binary:1": 1, "window:3": 2}).fit(texts, labels)
+    assert caught.value.options == ("heads",)
+
+
+def test_marks_of_predicates_are_those_of_the_model(corpus, tiny):
+    words, tags = corpus("tagger")
+    words, tags = zip(*((one, other) for one, other in zip(words, tags, strict=True) if one), strict=True)
+    marked = [Sentence(list(each), predicates=[1] + [0] * (len(each) - 1)) for each in words]
+    tagger = tiny("tagger", warm_start=True, training={"epochs": 1}).fit(marked, tags)
+    with pytest.raises(DataError, match="marks no predicate"):
+        tagger.fit(words, tags)
+    tagger = tiny("tagger", warm_start=True, training={"epochs": 1}).fit(words, tags)
+    assert not tagger.fit(marked, tags).text_inputs_.predicates
 
 
 @pytest.mark.parametrize("kind", ["classifier", "multilabel", "crf"])
@@ -151,6 +220,56 @@ def test_other_options_may_change(corpus, tiny):
     }
     estimator.set_params(training__epochs=1, training__batch_size=4, **changes).fit(*corpus("classifier"))
     assert estimator.encoder_.dropout == 0.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "lost"),
+    [
+        ("classifier", {"tune_threshold": "f1"}, {"y": ["a", "b", "c"]}, "tune_threshold"),
+        ("classifier", {"tune_threshold": "f1"}, {"y": ["bad", "good"], "count": 4}, "tune_threshold"),
+        ("multilabel", {"tune_threshold": "f1"}, {"y": [("dull",), ("slow",)], "count": 4}, "tune_threshold"),
+        ("classifier", {"training": {"epochs": 1, "metric": "macro_f1"}}, {"training__dev_fraction": 0.0}, "metric"),
+    ],
+)
+def test_options_that_no_longer_fit_are_dropped(kind, before, after, lost, corpus, tiny, tmp_path):
+    X, y = corpus(kind)
+    before = {"training": {"epochs": 1}, "head": {"linear_branch": False}, **before}
+    estimator = load(tiny(kind, **before).fit(X, y).save(tmp_path / "model"))
+    new, count = after.pop("y", None), after.pop("count", len(X))
+    labels = y if new is None else (new * len(X))[:count]
+    estimator.set_params(warm_start=True, **after)
+    with pytest.warns(GraphAttnWarning, match="of the model to continue from is dropped: ") as caught:
+        estimator.fit(X[:count], labels)
+    assert [warning.message.options for warning in caught if "dropped" in str(warning.message)] == [(lost,)]
+    card = estimator.make_card()
+    assert lost not in card
+    load(estimator.save(tmp_path / "again"))
+    if lost == "tune_threshold":  # which the user asks for now
+        with pytest.raises((ConfigError, DataError)):
+            estimator.set_params(tune_threshold="accuracy").fit(X[:count], labels)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "balanced"), ("balanced", None)])
+def test_class_weights_leave_the_crf_as_it_is(before, after, corpus, tiny):
+    X, y = corpus("tagger")
+    arguments = tiny("tagger", training={"epochs": 1}).get_params(deep=False)
+    tagger = SequenceTagger(**{**arguments, "head": HeadOptions(), "class_weight": before, "warm_start": True})
+    assert tagger.fit(X, y).head_.crf == (before is None)
+    tagger.set_params(class_weight=after)
+    if before is not None:
+        assert not tagger.fit(X, y).head_.crf
+        return
+    with pytest.raises(ConfigError) as caught:
+        tagger.fit(X, y)
+    assert "class_weight" in caught.value.options
+    assert "label_smoothing" not in str(caught.value)
+
+
+def test_another_preset_leaves_the_model_as_it_is(corpus, figures):
+    X, y = corpus("classifier")
+    classifier = TextClassifier(training=TrainingOptions(epochs=1, progress=False))
+    classifier.set_params(encoder__hidden=12, encoder__heads=3, encoder__layers=1).fit(X, y)
+    assert classifier.set_params(warm_start=True, preset="paper").fit(X, y).inputs_.tune_vectors
 
 
 def test_tags_are_converted_to_the_models_scheme(fitted, tmp_path):
