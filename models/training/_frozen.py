@@ -85,7 +85,7 @@ def fit_frozen(
 class _Fit:
     """The head's linear layer, to be fitted on (S, F) ``vectors``."""
 
-    def __init__(self, head: ClassificationHead, vectors: Floats, targets: Any, weights: npt.NDArray[np.float64]):
+    def __init__(self, head: ClassificationHead, vectors: Floats, targets: Any, weights: npt.NDArray[np.floating]):
         self.head, self.vectors, self.targets, self.weights = head, vectors, targets, weights
         parts = np.split(vectors, len(head.frozen_lengths), axis=1)
         lengths = [

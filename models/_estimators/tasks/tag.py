@@ -158,12 +158,12 @@ class Tagging(LabelTask):
     def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
         given = {"class_weight": self.class_weight is not None, "label_smoothing": options["training"].label_smoothing}
         if options["head"].crf and any(given.values()):
-            names = [name for name in given if given[name]]
-            shown = " and ".join(f"{{{name}}}" for name in names)
+            conflicting = [name for name in given if given[name]]
+            shown = " and ".join(f"{{{name}}}" for name in conflicting)
             fix = f"leave out {shown}, or {{crf}}"
             if previous is not None:
                 fix = f"the model to continue from has one, so leave out {shown}, or train from scratch"
-            raise ConfigError(f"a CRF scores whole sequences; {fix}", options=(*names, "crf"))
+            raise ConfigError(f"a CRF scores whole sequences; {fix}", options=(*conflicting, "crf"))
         if previous is not None:
             self.scheme = previous.scheme  # the labels were converted to it
         super().fit(examples, options, previous)
