@@ -364,7 +364,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
         self._check_fitted()
-        X = as_list(X, self.task.texts_per_input, self.task_.feature_names)
+        X = as_list(X, self.task.texts_per_input, self.task_.known_columns)
         return self._encode(self._make_columns(X), None if y is None else self.task_.resolve_labels(X, y))
 
     def _encode(
@@ -413,7 +413,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         n_best : outputs for each input of a translator
         probabilities : add the probability of each class
         """
-        X = as_list(X, self.task.texts_per_input, self.task_.feature_names)
+        X = as_list(X, self.task.texts_per_input, self.task_.known_columns)
         if not probabilities:
             return [self.format_row(x, prediction) for x, prediction in zip(X, self.predict(X), strict=True)]
         labels, rows = self.predict_with_probabilities(X)

@@ -13,21 +13,30 @@ import numpy.typing as npt
 from graphattn.builders import Example, Sentence
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders._values import describe_value, is_list, is_missing, read_strings
-from graphattn.builders._word_boundaries import Source
+from graphattn.builders._word_boundaries import Source, strip_html
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._estimators.indicators import detach
-from graphattn.models._estimators.named_columns import find_columns, has_text, iter_table, make_input, to_python
+from graphattn.models._estimators.named_columns import (
+    KnownColumns,
+    as_record,
+    find_columns,
+    has_text,
+    iter_table,
+    make_input,
+    to_python,
+)
 
 Result = TypeVar("Result")
 Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
 CHUNK = 1 << 14
 """Texts of a list that are processed together."""
+_ANY = KnownColumns()
 
 
-def as_list(X: Iterable[Any], columns: int = 1, features: Sequence[str] = ()) -> Any:
+def as_list(X: Iterable[Any], columns: int = 1, known: KnownColumns = _ANY) -> Any:
     """:func:`as_collection` as a list; a store's lazy corpus is returned unchanged."""
-    return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns, features))
+    return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns, known))
 
 
 def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
@@ -74,11 +83,10 @@ def as_text(source: Source) -> str:
     return " ".join(source.words if isinstance(source, Sentence) else source)
 
 
-def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Iterable[Any]:
+def as_collection(X: Any, columns: int = 1, known: KnownColumns = _ANY) -> Iterable[Any]:
     """Inputs; the rows of a table, and dictionaries, are read by the names of their columns.
 
-    Without a column ``text``, a frame of as many ``columns`` is its column, or its rows as pairs, like an array.
-    ``features`` are further columns of words that sentences keep.
+    Without a column of texts, a frame of as many ``columns`` is its column, or its rows as pairs, like an array.
     """
     if isinstance(X, (str, bytes, Sentence, Example)):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
@@ -90,15 +98,16 @@ def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Ite
     if not isinstance(X, Iterable) and not hasattr(X, "__getitem__"):
         raise DataError(f"{describe_value(X)} is given where many inputs are expected", hint="Give a list.")
     names = find_columns(X)
-    if names is not None and (has_text(names) or len(names) != columns or not hasattr(X, "columns")):
-        return iter_table(X, names, features)
+    if names is not None and (has_text(names, known) or len(names) != columns or not hasattr(X, "columns")):
+        return iter_table(X, names, known)
     if names is None and getattr(X, "ndim", 1) == 1:
         X = to_python(X)
-        if isinstance(X, Sequence) and not (len(X) and isinstance(X[0], Mapping)):
+        if isinstance(X, Sequence) and not any(_is_record(kind) for kind in {*map(type, X)}):
             return X
+        records = ((item, as_record(item) if _is_record(type(item)) else None) for item in X)
         return (
-            make_input(item, number, features=features) if isinstance(item, Mapping) else item
-            for number, item in enumerate(X)
+            item if record is None else make_input(record, number, known)
+            for number, (item, record) in enumerate(records)
         )
     table = np.asarray(X, object)
     if table.shape[1:] == (1,):
@@ -109,6 +118,10 @@ def as_collection(X: Any, columns: int = 1, features: Sequence[str] = ()) -> Ite
             hint=f"Give {columns} column{'s' * (columns > 1)}; for lists of words a list of lists, as from tolist().",
         )
     return map(tuple, table)
+
+
+def _is_record(kind: type) -> bool:
+    return issubclass(kind, Mapping) or kind.__name__ == "Series"
 
 
 def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> list[Result]:
@@ -129,11 +142,11 @@ def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> 
     return results
 
 
-def single_column(X: Iterable[Any], features: Sequence[str] = ()) -> Columns:
-    """The texts of inputs; sentences keep ``features``."""
+def single_column(X: Iterable[Any], known: KnownColumns = _ANY) -> Columns:
+    """The texts of inputs."""
     if isinstance(X, LazyCorpus):
         return [X.texts()]
-    items = as_list(X, features=features)
+    items = as_list(X, known=known)
     for index, item in enumerate(items):
         if isinstance(item, tuple):
             raise DataError(
@@ -162,18 +175,28 @@ def _source(item: Any, index: int) -> Source:
     )
 
 
-def pair_columns(X: Iterable[Any]) -> Columns:
+def pair_columns(X: Iterable[Any], known: KnownColumns = _ANY) -> Columns:
     """The first and the second texts of inputs."""
     if isinstance(X, LazyCorpus):
         return X.pairs()
     first, second = [], []
-    for index, item in enumerate(as_list(X, 2)):
+    for index, item in enumerate(as_list(X, 2, known)):
         pair = (item.text, item.second) if isinstance(item, Example) else item
         if not isinstance(pair, (list, tuple, np.ndarray)) or not is_list(pair) or len(pair) != 2 or pair[1] is None:
             raise DataError(f"input {index} is no pair of texts", hint="Give (first, second).")
         first.append(_source(pair[0], index))
         second.append(_source(pair[1], index))
     return [first, second]
+
+
+def strip_columns(columns: Columns) -> Columns:
+    """Columns of texts without HTML; those of a store have none."""
+    return [
+        column
+        if isinstance(column, LazyTexts)
+        else [strip_html(source) if isinstance(source, str) else source for source in column]
+        for column in columns
+    ]
 
 
 def single_target(y: Any) -> Any:

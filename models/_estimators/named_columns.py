@@ -1,20 +1,125 @@
-"""Tables with named columns, of pandas, polars, Arrow or datasets, and rows as dictionaries, as examples."""
+"""Tables with named columns, of pandas, polars, Arrow or datasets, and rows as dictionaries, as examples.
+
+Columns have the names of a model's training corpus, or ``text``, ``label``, ``second``, ``tokens`` and ``tags``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders._records import name_classes
+from graphattn.builders._spelling import compose
+from graphattn.builders._values import is_missing
 from graphattn.builders.readers._column_layout import are_types_same, find_word_columns, list_tag_columns, list_types
-from graphattn.builders.readers._fields import match_name, parse_feature_columns
+from graphattn.builders.readers._fields import (
+    MISSING,
+    find_field,
+    join_texts,
+    json_label,
+    match_name,
+    parse_feature_columns,
+    select_flagged_labels,
+    split_pair,
+)
 from graphattn.builders.readers._sentences import parse_fields
 from graphattn.builders.readers._word_table import read_word_rows
 from graphattn.exceptions import DataError
 
-_TEXT, _SECOND, _LABEL = "text", "second", "label"
+_TEXT, _SECOND, _LABEL, _TAGS = "text", "second", "label", "tags"
 _WORDS = ("tokens", "words")
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """What a model knows of the columns of its inputs; all names are empty if they are those of any model.
+
+    Parameters
+    ----------
+    text, second : columns of the texts; several are joined by a blank
+    label : column of the label, or several of 0 and 1, whose names are labels
+    tags : column of a tagger's tags
+    features : columns of lists that are features of words
+    is_pair : whether an input has two texts
+    label_separator, text_separator, multilabel : as for :func:`~graphattn.builders.readers.read_table`
+    spells_labels : whether labels are strings, as in files, so that numbers are their digits
+    """
+
+    text: tuple[str, ...] = ()
+    second: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    tags: str | None = None
+    features: tuple[str, ...] = ()
+    is_pair: bool = False
+    label_separator: str | None = None
+    text_separator: str | None = None
+    multilabel: bool = False
+    spells_labels: bool = False
+
+    @classmethod
+    def of(cls, task: Any) -> KnownColumns:
+        """Those of a task, and of the corpus that its model was trained on."""
+        corpus: Mapping[str, Any] = task.corpus_
+        classes = getattr(getattr(task, "labels", None), "classes", ())
+        return cls(
+            *(_list_names(corpus.get(role)) for role in (_TEXT, _SECOND, _LABEL)),
+            tags=corpus.get(_TAGS),
+            features=tuple(task.feature_names),
+            is_pair=task.texts_per_input == 2,
+            label_separator=corpus.get("label_separator"),
+            text_separator=corpus.get("text_separator"),
+            multilabel=getattr(task, "multilabel", False),
+            spells_labels=bool(corpus) and all(isinstance(name, str) for name in classes),
+        )
+
+    def require_labels(self, X: Any, y: Any) -> None:
+        """Reject a table, or dictionaries, without the columns of the labels, unless these are given as ``y``."""
+        first = as_record(X[0]) if isinstance(X, Sequence) and len(X) else None
+        names = find_columns(X) if first is None else list(first)
+        role = _LABEL if self.label or self.is_pair else _SECOND
+        trained = getattr(self, role)
+        if y is None and names is not None and trained and not getattr(_select(self, tuple(names)), role):
+            raise self.missing_error(trained[0], names)
+
+    def missing_error(self, missing: str, names: Iterable[Any]) -> DataError:
+        """The error that a column is missing, which says what the model was trained on."""
+        known = ", ".join(map(repr, names)) or "none"
+        roles = {"the text": self.text, "the second text": self.second, "the label": self.label}
+        trained = [f"{' and '.join(map(repr, of_role))} as {role}" for role, of_role in roles.items() if of_role]
+        about = f"; the model was trained on {', '.join(trained)}" if trained else ""
+        hint = "Rename one of them, or give a column itself, such as X[name]."
+        return DataError(f"there is no column {missing!r}; the columns are {known}{about}", hint=hint)
+
+
+def _list_names(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
+
+
+def _find(name: str, names: Collection[Any]) -> Any:
+    """The column of a name, in any Unicode form; of ``a.b`` also the column ``a`` of objects; None if there is none."""
+    composed = {compose(other): other for other in names if isinstance(other, str)}
+    return composed.get(match_name(name, composed) or match_name(name.partition(".")[0], composed))
+
+
+@lru_cache(maxsize=64)
+def _select(known: KnownColumns, names: tuple[Any, ...]) -> KnownColumns:
+    """Known columns as far as a table has them, and else the usual names; an error if one is missing."""
+    usual = {_TEXT: (_TEXT,), _SECOND: (_SECOND,), _LABEL: (_LABEL,)}
+    chosen, present = {}, {}
+    for role, other in usual.items():
+        of_role = getattr(known, role)
+        chosen[role] = of_role if any(_find(name, names) is not None for name in of_role) else other
+        present[role] = tuple(name for name in chosen[role] if _find(name, names) is not None)
+        if present[role] and len(present[role]) < len(chosen[role]):
+            raise known.missing_error(next(name for name in chosen[role] if name not in present[role]), names)
+    if not present[_TEXT] and not any(name in names for name in _WORDS):
+        raise known.missing_error((known.text or (_TEXT,))[0], names)
+    if known.is_pair and present[_TEXT] and not present[_SECOND] and known.text_separator is None:
+        raise known.missing_error((known.second or (_SECOND,))[0], names)
+    return replace(known, **present)
 
 
 def find_columns(table: Any) -> list[str] | None:
@@ -27,26 +132,27 @@ def find_columns(table: Any) -> list[str] | None:
     return None if names is None or not hasattr(table, "__getitem__") else list(names)
 
 
-def has_text(names: Sequence[Any]) -> bool:
-    """Whether a column is that of texts."""
-    return any(isinstance(name, str) and name.casefold() == _TEXT for name in names)
+def has_text(names: Sequence[Any], known: KnownColumns) -> bool:
+    """Whether a column is that of texts, or has another name that the model knows."""
+    trained = (*known.text, *known.second, *known.label)
+    return any(_find(name, names) is not None for name in (_TEXT, *trained))
 
 
-def iter_table(table: Any, names: Sequence[str], features: Sequence[str] = ()) -> Iterator[Example | Sentence]:
-    """The rows of a table as examples or sentences; other columns than theirs and ``features`` are not read."""
+def iter_table(table: Any, names: Sequence[Any], known: KnownColumns) -> Iterator[Example | Sentence]:
+    """The rows of a table as examples or sentences; columns that none of them needs are not read."""
     by_role = find_word_columns([name for name in names if isinstance(name, str)], bare=False)
     if by_role.token is not None and by_role.sentence is not None and not _has_lists(table, by_role.token):
-        yield from _iter_word_rows(table, names, by_role.sentence, by_role.token, features)
+        yield from _iter_word_rows(table, names, by_role.sentence, by_role.token, known.features)
         return
-    used = [name for name in names if _is_used(name) or name in features]
-    if not used:
-        raise _missing_error(names)
+    chosen = _select(known, tuple(names))
+    of_roles = {_find(name, names) for name in (*chosen.text, *chosen.second, *chosen.label)}
+    used = [name for name in names if name in of_roles or _is_of_words(name, known)]
     if len({*used}) < len(used):
         twice = next(name for name in used if used.count(name) > 1)
         raise DataError(f"there are {used.count(twice)} columns {twice!r}", hint="Rename all but one of them.")
     columns = [_values(table, name) for name in used]
     for number, cells in enumerate(zip(*columns, strict=True)):
-        yield make_input(dict(zip(used, cells, strict=True)), number, names, features)
+        yield _make_input(dict(zip(used, cells, strict=True)), number, chosen)
 
 
 def _has_lists(table: Any, name: str) -> bool:
@@ -77,10 +183,11 @@ def _is_text(name: Any) -> bool:
     return isinstance(name, str)
 
 
-def _is_used(name: Any) -> bool:
+def _is_of_words(name: Any, known: KnownColumns) -> bool:
     return isinstance(name, str) and (
-        name.casefold() in (_TEXT, _SECOND, _LABEL, *_WORDS, "heads", "deprels", "predicates")
-        or name.casefold().endswith("tags")
+        name in (*_WORDS, known.tags, *known.features)
+        or name.casefold() in (*_WORDS, "heads", "deprels", "predicates")
+        or name.casefold().endswith(_TAGS)
     )
 
 
@@ -97,36 +204,72 @@ def to_python(column: Any) -> Any:
     return column.to_pylist() if hasattr(column, "to_pylist") else column
 
 
-def make_input(
-    row: Mapping[str, Any], number: int, names: Iterable[str] | None = None, features: Sequence[str] = ()
-) -> Example | Sentence:
-    """The example of a row, or the sentence of one with a list of words.
+def as_record(item: Any) -> Mapping[str, Any] | None:
+    """A dictionary, or a row of a pandas frame, as a dictionary; None for something else."""
+    if isinstance(item, Mapping):
+        return item
+    is_row = type(item).__name__ == "Series" and hasattr(item, "to_dict")
+    return {str(name): value for name, value in item.to_dict().items()} if is_row else None
 
-    ``number`` is that of the row, from 0; ``names`` are all columns of its table, by default those of the row;
-    ``features`` are columns of lists that a sentence keeps.
-    """
-    text, label = match_name(_TEXT, row), match_name(_LABEL, row)
-    given = None if label is None else row[label]
-    if text is None:
-        if not any(name in row for name in _WORDS):
-            raise _missing_error(names or row)
-        return _make_sentence({**row, _LABEL: None}, given, number, features)
-    content = row[text]
-    if isinstance(content, Iterable) and not isinstance(content, str):
-        of_words = {name: row[name] for name in features if name in row}
-        return _make_sentence({_WORDS[0]: content, **of_words}, given, number, features)
-    second = match_name(_SECOND, row)
-    for name in filter(None, (text, second)):
-        if not isinstance(row[name], str):
-            problem = f"row {number} has a {type(row[name]).__name__} in the column {name!r}"
+
+def make_input(row: Mapping[str, Any], number: int, known: KnownColumns) -> Example | Sentence:
+    """The example of a dictionary, or the sentence of one with a list of words; ``number`` counts from 0."""
+    return _make_input(row, number, _select(known, tuple(row)))
+
+
+def _make_input(row: Mapping[str, Any], number: int, chosen: KnownColumns) -> Example | Sentence:
+    label = _read_label(row, number, chosen)
+    if not chosen.text:
+        return _make_sentence({**row, _LABEL: None}, label, number, chosen)
+    content = _find_value(row, chosen.text[0])
+    if len(chosen.text) == 1 and isinstance(content, Iterable) and not isinstance(content, str):
+        of_words = {name: row[name] for name in chosen.features if name in row}
+        return _make_sentence({_WORDS[0]: content, **of_words}, label, number, chosen)
+    text = _read_text(row, number, chosen.text)
+    if chosen.text_separator is not None and not chosen.second:
+        return Example(*split_pair(text, chosen.text_separator), label)
+    return Example(text, _read_text(row, number, chosen.second) if chosen.second else None, label)
+
+
+def _read_text(row: Mapping[str, Any], number: int, names: Sequence[str]) -> str:
+    """The text of a row; of several columns some may be empty or missing, as in a file."""
+    values = {name: _find_value(row, name) for name in names}
+    given = {name: value for name, value in values.items() if not is_missing(value)}
+    for name, value in (given or values).items():
+        if not isinstance(value, str):
+            problem = f"row {number} has a {type(value).__name__} in the column {name!r}"
             raise DataError(problem, hint="Give a text, or leave the row out.")
-    return Example(content, None if second is None else row[second], given)
+    return join_texts(given.values()) if len(names) > 1 else next(iter(given.values()))
 
 
-def _make_sentence(row: Mapping[str, Any], label: Any, number: int, features: Sequence[str]) -> Sentence:
-    """A sentence; its tags are in ``tags``, or in the only column whose name ends so."""
-    tags = [name for name in row if name.endswith("_tags") and name not in features]
-    chosen = "tags" if "tags" in row else tags[0] if len(tags) == 1 else None
+def _find_value(row: Mapping[str, Any], name: str) -> Any:
+    value = row[name] if name in row else find_field(row, name)
+    return None if value is MISSING else value
+
+
+def _read_label(row: Mapping[str, Any], number: int, chosen: KnownColumns) -> Any:
+    """The label of a row, spelled as in a file if the model was trained on one; None if it is missing."""
+    values = {name: _as_list(_find_value(row, name)) for name in chosen.label}
+    if not values or any(map(is_missing, values.values())):
+        return None
+    try:
+        if len(values) > 1:
+            return select_flagged_labels({name: str(value) for name, value in values.items()})
+        value = next(iter(values.values()))
+        if not chosen.spells_labels or value == "":
+            return value
+        return json_label(value, chosen.label_separator, chosen.label[0], multilabel=chosen.multilabel)
+    except DataError as error:
+        error.message = f"row {number}: {error.message}"
+        raise
+
+
+def _make_sentence(row: Mapping[str, Any], label: Any, number: int, known: KnownColumns) -> Sentence:
+    """A sentence; its tags are in the model's column, in ``tags``, or in the only column whose name ends so."""
+    features = known.features
+    tags = [name for name in row if isinstance(name, str) and name.endswith("_tags") and name not in features]
+    usual = _TAGS if _TAGS in row else tags[0] if len(tags) == 1 else None
+    chosen = known.tags if known.tags in row else usual
     lists = {name: _as_list(value) for name, value in row.items()}
     try:
         return Sentence(**parse_fields(lists, chosen, {name: name for name in features}), label=label)
@@ -136,12 +279,6 @@ def _make_sentence(row: Mapping[str, Any], label: Any, number: int, features: Se
 
 
 def _as_list(value: Any) -> Any:
-    """An array of NumPy or polars, or a tuple, as a list."""
+    """An array of NumPy or polars, or a tuple, as a list; a number of NumPy as one of Python."""
     to_list = getattr(value, "tolist", None) or getattr(value, "to_list", None)
     return to_list() if to_list else list(value) if isinstance(value, tuple) else value
-
-
-def _missing_error(names: Iterable[str]) -> DataError:
-    known = ", ".join(map(repr, names)) or "none"
-    hint = "Rename one of them, or give a column itself, such as X[name]."
-    return DataError(f"there is no column {_TEXT!r}; the columns are {known}", hint=hint)

@@ -168,7 +168,7 @@ class Translator(Estimator):
         y : one target for each; None if the inputs contain them. The end of a target counts as a subword
         """
         self._check_fitted()
-        X = as_list(X)
+        X = as_list(X, known=self.task_.known_columns)
         corpus = self._encode(self._make_columns(X), self.task_.resolve_labels(X, y))
         return compute_perplexity(self.model_, corpus)
 
@@ -176,6 +176,6 @@ class Translator(Estimator):
     def predict_rows(
         self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
     ) -> list[dict[str, Any]]:
-        X = as_list(X)
+        X = as_list(X, known=self.task_.known_columns)
         outputs = self.outputs(X, count=n_best, first=first)
         return [self.format_row(*row) for row in zip(X, outputs, strict=True)]

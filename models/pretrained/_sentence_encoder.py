@@ -27,6 +27,7 @@ from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, Tr
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._estimators.inputs import CHUNK, as_collection, single_column
+from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._inspectable import EncodedInputs, Inspectable, check_input
 from graphattn.models._options import InputOptions, resolve_precision
 from graphattn.models._plain_torch import plain_torch
@@ -72,6 +73,7 @@ class Encoding:
     corpus_kind = "classify"
     texts_per_input = 1
     feature_names: tuple[str, ...] = ()
+    known_columns = KnownColumns()
     prediction_options: frozenset[str] = frozenset()
     check_input = staticmethod(check_input)
 

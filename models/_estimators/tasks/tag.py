@@ -32,7 +32,7 @@ from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
-from graphattn.models._estimators.tasks.task import Examples
+from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._lexicon import FeatureValues
 from graphattn.models._prediction import Predictions, segment_probability
@@ -63,7 +63,7 @@ class Tagging(LabelTask):
     per_word = True
     prediction_options = LabelTask.prediction_options | {"repair_tags"}
     output_formats = (*LabelTask.output_formats, "spans", "conll", "html")
-    changeable = ("repair_tags",)
+    changeable = (*Task.changeable, "repair_tags")
     linear_branch = WordFeatureBranch
     truncates = False
     has_characters = True

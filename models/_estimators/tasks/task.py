@@ -13,8 +13,6 @@ import numpy.typing as npt
 from torch import Tensor
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders._lazy_texts import LazyTexts
-from graphattn.builders._word_boundaries import strip_html
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
@@ -26,7 +24,9 @@ from graphattn.models._estimators.inputs import (
     pair_columns,
     select,
     single_column,
+    strip_columns,
 )
+from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, expand_recipe
@@ -128,11 +128,12 @@ class Task:
     default_encoder: ClassVar[str] = "ms-trans"
     fine_tuning: ClassVar[Recipe] = FINE_TUNING
     estimator_type: ClassVar[str | None] = None
-    changeable: ClassVar[tuple[str, ...]] = ()
+    changeable: ClassVar[tuple[str, ...]] = ("corpus_",)
     linear_branch: ClassVar[type[LinearBranch] | None] = NgramBranch
     truncates: ClassVar[bool] = True
     has_characters: ClassVar[bool] = False
     class_weight: Any = None
+    corpus_: Mapping[str, Any] = {}
     calibrates: ClassVar[bool] = False
     can_be_frozen: ClassVar[bool] = False
     has_contrastive: ClassVar[bool] = False
@@ -149,6 +150,11 @@ class Task:
     def feature_names(self) -> Sequence[str]:
         """Names of further columns of words that inputs have."""
         return ()
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        """What is known of the columns of tables and dictionaries."""
+        return KnownColumns.of(self)
 
     @property
     def rescale(self) -> tuple[float, float]:
@@ -252,7 +258,8 @@ class Task:
         sample_weight: Any = None,
     ) -> Examples:
         """Inputs with their labels; ``empty`` is the error if there are none, ``inputs`` are options."""
-        X = as_list(X, self.texts_per_input, self.feature_names)
+        self.known_columns.require_labels(X, y)
+        X = as_list(X, self.texts_per_input, self.known_columns)
         if not X:
             raise DataError(empty, hint=hint)
         columns, labels = self.make_columns(X, inputs), self.resolve_labels(X, y)
@@ -260,15 +267,8 @@ class Task:
 
     def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
         """Inputs as one column of sources, or two for pairs; without HTML if the options of inputs say so."""
-        columns = pair_columns(X) if self.texts_per_input == 2 else single_column(X, self.feature_names)
-        if not inputs.strip_html:
-            return columns
-        return [
-            column
-            if isinstance(column, LazyTexts)
-            else [strip_html(source) if isinstance(source, str) else source for source in column]
-            for column in columns
-        ]
+        columns = (pair_columns if self.texts_per_input == 2 else single_column)(X, self.known_columns)
+        return strip_columns(columns) if inputs.strip_html else columns
 
     @abstractmethod
     def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:

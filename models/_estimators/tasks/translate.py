@@ -77,7 +77,7 @@ class Translation(Task):
     dev_search = "greedy search"
     default_encoder = "transformer"
     fine_tuning: ClassVar[Recipe] = {}
-    changeable = ("inputs", "search", "training")
+    changeable = (*Task.changeable, "inputs", "search", "training")
     main_metric = "bleu"
     target_inputs: SubwordInputs
     inputs: SubwordOptions
@@ -120,7 +120,8 @@ class Translation(Task):
 
     @override
     def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
-        return *read_pairs(corpus), {}
+        names = {role: corpus.options[role] for role in ("text", "second") if corpus.options.get(role)}
+        return *read_pairs(corpus), names if corpus.renew or not corpus.training else corpus.training
 
     @override
     def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +139,7 @@ class Translation(Task):
 
     @override
     def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
-        return [list(column) for column in single_column(X)]
+        return [list(column) for column in single_column(X, self.known_columns)]
 
     @override
     def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
