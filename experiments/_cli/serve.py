@@ -30,6 +30,13 @@ def serve(
     *,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port, 0 for a free one.")] = 8000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Further name under which clients reach the server, besides this machine's and IP addresses; * for "
+            "any; may be repeated."
+        ),
+    ] = None,
     waiting: Annotated[int, typer.Option(min=0, help="Requests that may wait; more are answered with 429.")] = 1000,
     max_tokens_per_text: MaxTokens = None,
     precision: Precision = None,
@@ -60,4 +67,11 @@ def serve(
     def ready(address: str) -> None:
         print(f"{address} serves {served.name}; Ctrl-C ends it", flush=True)
 
-    run_server(make_service(served, limits), host, port, limits, ready=ready, stop_seconds=STOP_SECONDS)
+    run_server(
+        make_service(served, limits, hosts=[host, *(allow_host or [])]),
+        host,
+        port,
+        limits,
+        ready=ready,
+        stop_seconds=STOP_SECONDS,
+    )

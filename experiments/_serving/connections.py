@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 import sys
@@ -57,6 +58,15 @@ class Connection(H11Protocol):
         if self.conn.their_state is not h11.MUST_CLOSE:  # uvicorn would answer twice what follows the last request
             super().data_received(data)
         self._update_timer()
+
+    @override
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, or whose header is too long."""
+        body = json.dumps({"error": msg}).encode()
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     @override
     def pause_writing(self) -> None:

@@ -25,6 +25,8 @@ class Limits:
 
     characters: int = 20_000  # of one text
     tokens: int = 1_000  # of one text
+    texts: int = 1_000  # of one request
+    numbers: int = 1_000_000  # in one answer
     waiting: int = 4  # requests in the queue
     connections: int = 100  # open at the same time
     seconds: float = 15.0  # in which a client must send a request's header, then its body, and read the answer
@@ -49,12 +51,18 @@ def require_texts(name: str, model: Inspectable) -> None:
         )
 
 
+async def wait_until_gone(request: Request) -> None:
+    """Return when the client of a request, whose body was received, has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 async def receive_json(request: Request, limits: Limits, too_long: RequestError, *, texts: int = 1) -> bytes:
     """The body of a request with so many texts, unless it is no JSON or too long, or the client slow or gone."""
     from starlette.requests import ClientDisconnect
 
     # JSON only, which a page of another site cannot send without a preflight request
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "Send JSON, with the header Content-Type: application/json.")
     max_bytes = 200 + texts * 12 * limits.characters  # an escaped emoji has 12 bytes
 
@@ -94,23 +102,32 @@ class RequestQueue:
 
     async def compute(self, compute: Compute, item: Any, tokens: int = 1) -> Any:
         """The result of an item; a RequestError if too many wait."""
+        return (await self.compute_all(compute, [(item, tokens)]))[0]
+
+    async def compute_all(self, compute: Compute, items: Sequence[tuple[Any, int]]) -> list[Any]:
+        """The results of items with their tokens, which wait for each other, so that others are computed between them.
+
+        Items that wait when the caller is cancelled are not computed.
+        """
         if self.present > self.waiting:
             raise RequestError(429, "The server is busy with other texts; try again in a moment.")
         self.present += 1
         try:
-            waiting = _Waiting(compute, item, tokens, asyncio.get_running_loop().create_future())
-            self._line.append(waiting)
-            if self._worker is None:
-                self._worker = asyncio.create_task(self._work())
-            return await waiting.result
+            return [await self._compute_one(compute, item, tokens) for item, tokens in items]
         finally:
             self.present -= 1
+
+    async def _compute_one(self, compute: Compute, item: Any, tokens: int) -> Any:
+        waiting = _Waiting(compute, item, tokens, asyncio.get_running_loop().create_future())
+        self._line.append(waiting)
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+        return await waiting.result
 
     async def _work(self) -> None:
         from fastapi.concurrency import run_in_threadpool
 
-        while self._line:
-            batch = self._take_batch()
+        while batch := self._take_batch():
             self.batches += 1
             results = await run_in_threadpool(_compute_batch, batch[0].compute, [each.item for each in batch])
             for each, result in zip(batch, results, strict=True):
@@ -123,6 +140,9 @@ class RequestQueue:
         self._worker = None
 
     def _take_batch(self) -> list[_Waiting]:
+        self._line = deque(each for each in self._line if not each.result.done())  # their clients have left
+        if not self._line:
+            return []
         batch = [self._line.popleft()]
         rest, free = deque[_Waiting](), self.tokens - batch[0].tokens
         for each in self._line:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphattn import __version__
+from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
 from graphattn.models._class_probabilities import name_class
+from graphattn.models._estimators.inputs import as_list, as_text
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -40,10 +42,11 @@ class ServedModel:
         self._predicts = hasattr(model, "predict_rows")  # a pretrained model without a task does not
         self.is_pair = model.task.texts_per_input == 2
         self.missing: dict[str, str] = {}
+        self.width = 0  # numbers of an input's vectors
         text: Any = ("a", "a") if self.is_pair else "a"
         trials: dict[str, Callable[[], Any]] = {  # they also load and compile what the first request would wait for
             "/predict": lambda: self.predict([[text]]),
-            "/encode": lambda: self.encode([[text]]),
+            "/encode": lambda: self._measure_width(text),
             "/explain": lambda: self.explain([Explanation(text, 1, False)]),
         }
         for path, compute in trials.items():
@@ -60,6 +63,37 @@ class ServedModel:
         """Whether predictions can have the probabilities of all classes."""
         return "probabilities" in self._model.task.prediction_options
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the training corpus that an object of a request has."""
+        known = self._model.task_.known_columns
+        return (*known.text, *known.second) if self.is_pair else tuple(known.text)
+
+    @property
+    def is_per_word(self) -> bool:
+        """Whether each word has a prediction."""
+        return self._predicts and bool(self._model.task.per_word)
+
+    @property
+    def num_classes(self) -> int:
+        """The number of probabilities of an input, of a tagger those of one word."""
+        return len(self._model.task_.class_names) if self._predicts else 0
+
+    def _measure_width(self, text: Any) -> None:
+        ((vector,),) = self.encode([[text]])
+        self.width = vector.size
+
+    def read(self, items: Sequence[Any]) -> list[Any]:
+        """Inputs, with objects read by the names of the training corpus's columns."""
+        if not any(isinstance(item, dict) for item in items):
+            return list(items)
+        return [self._as_text(item) for item in as_list(items, 1 + self.is_pair, self._model.task_.known_columns)]
+
+    def _as_text(self, item: Any) -> Any:
+        if not isinstance(item, Example):
+            return item
+        return (item.text, item.second) if self.is_pair else item.text
+
     def describe(self) -> dict[str, Any]:
         """What the model is, for ``/health``."""
         facts: dict[str, Any] = {"status": "ok", "model": self.name, "graphattn": __version__}
@@ -72,7 +106,7 @@ class ServedModel:
     def count_tokens(self, item: Any) -> int:
         """The number of tokens of an input."""
         texts = item if self.is_pair else (item,)
-        return sum(map(self._model.count_tokens, texts))
+        return sum(self._model.count_tokens(as_text(text)) for text in texts)
 
     def predict(self, requests: Sequence[Sequence[Any]]) -> list[list[dict[str, Any]]]:
         """The rows that ``graphattn predict`` prints."""
@@ -87,11 +121,11 @@ class ServedModel:
         return _of_each_request(predict, requests)
 
     def encode(self, requests: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """The sentence vector of each text; two of a pair, unless the model reads it as one sequence."""
+        """The sentence vector of each text, as an array; two of a pair, unless the model reads it as one sequence."""
 
         def encode(items: list[Any]) -> list[Any]:
             vectors, rows = self._model.sentence_vectors(items), self._model.vectors_per_input
-            return list((vectors if rows == 1 else vectors.reshape(len(items), rows, -1)).tolist())
+            return list(vectors if rows == 1 else vectors.reshape(len(items), rows, -1))
 
         return _of_each_request(encode, requests)
 

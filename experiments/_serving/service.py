@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, WrapValidator, create_model
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
+from graphattn.experiments._serving.guard import HostGuard, answer_unknown
 from graphattn.experiments._serving.metrics import Metrics
-from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json
+from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json, wait_until_gone
 from graphattn.experiments._serving.served_model import Explanation, ServedModel
 
 BATCH_TOKENS = 4_096
@@ -21,6 +26,10 @@ BATCH_TOKENS = 4_096
 EXPLAINED_TOKENS = 1_000
 """Most tokens of a text whose attention is shown, which has up to the square of edges."""
 MAX_EDGES = 10_000
+SMALL = 2_000
+"""Characters of a request that is read at once, and numbers or rows of an answer that is sent at once."""
+CLIENT_LEFT = 499
+"""Status of requests whose clients did not wait, in the metrics."""
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -29,8 +38,11 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def make_service(model: ServedModel, limits: Limits) -> FastAPI:
-    """The application that serves a model; ``limits.characters`` are those of all texts of a request."""
+def make_service(model: ServedModel, limits: Limits, *, hosts: Sequence[str] = ()) -> FastAPI:
+    """The application that serves a model to requests for this machine, for IP addresses and for ``hosts``.
+
+    ``limits.characters`` are those of all texts of a request.
+    """
     app = FastAPI(title=f"GraphAttn: {model.name}", version=__version__, redoc_url=None)
     service = _Service(model, limits)
     bodies = _make_bodies(model)
@@ -49,7 +61,7 @@ def make_service(model: ServedModel, limits: Limits) -> FastAPI:
     known = f"There is {', '.join([*paths, 'GET /health', 'GET /metrics'])}, and GET /docs, which describes them."
 
     async def list_paths(request: Request, error: Any) -> Response:
-        return _format_error(known, error.status_code)
+        return answer_unknown(known, request.method, error)
 
     async def report_defect(request: Request, error: Exception) -> Response:
         return _format_error("The server failed; its log has the reason.", 500)
@@ -57,12 +69,13 @@ def make_service(model: ServedModel, limits: Limits) -> FastAPI:
     app.add_exception_handler(404, list_paths)
     app.add_exception_handler(405, list_paths)
     app.add_exception_handler(Exception, report_defect)
+    app.add_middleware(HostGuard, hosts=hosts, fix="; start it with --allow-host NAME to permit another one")
     return app
 
 
 def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
     """Path -> the form of its requests."""
-    item: Any = tuple[str, str] if model.is_pair else str
+    item: Any = _make_item(model)
     example = ("a text", "another") if model.is_pair else "a text"
     texts: Any = Annotated[list[item], Field(min_length=1, examples=[[example]])]
     return {
@@ -76,6 +89,24 @@ def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
             attributions=(bool, False),
         ),
     }
+
+
+def _make_item(model: ServedModel) -> Any:
+    """A text, a pair, or an object with the columns of the training corpus."""
+    texts: Any = {"type": "array", "items": {"type": "string"}} if model.is_pair else {"type": "string"}
+    fields = {name: {"type": "string"} for name in model.columns}
+    item: Any = tuple[str, str] if model.is_pair else str
+    if not fields:
+        return Annotated[item, WrapValidator(_accept_objects)]
+    schema = {"anyOf": [texts, {"type": "object", "properties": fields, "required": list(fields)}]}
+    return Annotated[item, WrapValidator(_accept_objects), WithJsonSchema(schema)]
+
+
+def _accept_objects(value: Any, validate: Callable[[Any], Any]) -> Any:
+    """An object as it is, since the model reads it, and other values validated."""
+    if isinstance(value, dict):
+        return value
+    return validate(tuple(value) if isinstance(value, list) else value)
 
 
 _SUMMARIES = {
@@ -125,7 +156,8 @@ class _Service:
             try:
                 if path in self._model.missing:
                     raise RequestError(404, " ".join(self._model.missing[path].split()))
-                response: Response = JSONResponse(await handle(await self._receive(request, body)))
+                content = await self._receive(request, body)
+                response: Response = await self._while_present(request, handle(content))
                 status = response.status_code
             except RequestError as error:
                 status = error.status
@@ -139,10 +171,25 @@ class _Service:
 
         return answer
 
+    async def _while_present(self, request: Request, work: Awaitable[Any]) -> Response:
+        """The answer with the result of work, which is cancelled if the client leaves."""
+        working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(wait_until_gone(request))
+        try:
+            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                return Response(status_code=CLIENT_LEFT)
+            result = working.result()
+            return await _run(SMALL * len(result), _format_answer, result)  # an explanation has several parts
+        finally:
+            for task in (working, leaving):
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await leaving
+
     async def _receive(self, request: Request, body: type[BaseModel]) -> BaseModel:
         content = await receive_json(request, self._limits, self._length_error())
         try:
-            return body.model_validate_json(content)
+            return await _run(len(content), body.model_validate_json, content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
@@ -152,34 +199,53 @@ class _Service:
         most = self._limits.characters
         return RequestError(413, f"The request is too long: its texts may have {most:,} characters together.")
 
-    def _count(self, items: Sequence[Any], most: int) -> int:
-        """The number of tokens of all inputs; a RequestError if there are too many."""
-        texts = [text for item in items for text in (item if self._model.is_pair else (item,))]
-        if sum(map(len, texts)) > self._limits.characters:
+    async def _read(self, items: Sequence[Any], most: int, numbers: int = 0) -> list[tuple[list[Any], int]]:
+        """Inputs as parts of a batch's size, with their tokens.
+
+        A RequestError says that there are too many, of all texts or of one, or that the answer has too many numbers, of
+        which each input has ``numbers``.
+        """
+        fit = min(self._limits.texts, self._limits.numbers // max(numbers, 1))
+        if len(items) > fit:
+            raise RequestError(413, f"The request has {len(items):,} texts; this takes up to {fit:,} at once.")
+        characters = sum(map(_count_characters, items))
+        if characters > self._limits.characters:
             raise self._length_error()
-        counts = [self._model.count_tokens(item) for item in items]
+        inputs, counts = await _run(characters, self._count, items)
         if max(counts) > most:
             raise RequestError(413, f"A text has {max(counts):,} tokens; this takes up to {most:,}.")
+        if self._model.is_per_word and sum(counts) * numbers > self._limits.numbers:
+            problem = f"The answer would have a number for each of {numbers:,} tags and {sum(counts):,} tokens"
+            raise RequestError(413, f"{problem}; send fewer texts, or leave out probabilities.")
         self._metrics.tokens += sum(counts)
-        return sum(counts)
+        parts: list[tuple[list[Any], int]] = []
+        for item, tokens in zip(inputs, counts, strict=True):
+            if not parts or parts[-1][1] + tokens > BATCH_TOKENS:
+                parts.append(([], 0))
+            parts[-1] = ([*parts[-1][0], item], parts[-1][1] + tokens)
+        return parts
+
+    def _count(self, items: Sequence[Any]) -> tuple[list[Any], list[int]]:
+        inputs = self._model.read(items)
+        return inputs, [self._model.count_tokens(item) for item in inputs]
 
     async def predict(self, body: Any) -> dict[str, Any]:
         """The predictions of texts."""
         if body.probabilities and not self._model.has_probabilities:
             raise RequestError(422, "probabilities: this model has no classes; leave them out")
         compute = self._model.predict_with_probabilities if body.probabilities else self._model.predict
-        tokens = self._count(body.texts, self._limits.tokens)
-        return {"predictions": await self._queue.compute(compute, body.texts, tokens)}
+        parts = await self._read(body.texts, self._limits.tokens, self._model.num_classes * body.probabilities)
+        return {"predictions": _join(await self._queue.compute_all(compute, parts))}
 
     async def encode(self, body: Any) -> dict[str, Any]:
         """The vectors of texts."""
-        tokens = self._count(body.texts, self._limits.tokens)
-        return {"vectors": await self._queue.compute(self._model.encode, body.texts, tokens)}
+        parts = await self._read(body.texts, self._limits.tokens, self._model.width)
+        return {"vectors": _join(await self._queue.compute_all(self._model.encode, parts))}
 
     async def explain(self, body: Any) -> dict[str, Any]:
         """The attention of a text, which is computed alone."""
-        self._count([body.text], EXPLAINED_TOKENS)
-        request = Explanation(body.text, body.edges, body.attributions)
+        (((item,), _),) = await self._read([body.text], EXPLAINED_TOKENS)
+        request = Explanation(item, body.edges, body.attributions)
         return await self._queue.compute(self._model.explain, request, BATCH_TOKENS)
 
     async def report_health(self) -> dict[str, Any]:
@@ -190,3 +256,47 @@ class _Service:
         """The metrics."""
         text = self._metrics.format(batches=self._queue.batches, waiting=self._queue.present)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+async def _run(size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function, in another thread unless it has little to do, so that the server answers meanwhile."""
+    return function(*arguments) if size <= SMALL else await run_in_threadpool(function, *arguments)
+
+
+def _count_characters(item: Any) -> int:
+    if isinstance(item, str):
+        return len(item)
+    values = item.values() if isinstance(item, dict) else item if isinstance(item, (list, tuple)) else ()
+    return sum(map(_count_characters, values))
+
+
+def _join(parts: Sequence[Sequence[Any]]) -> list[Any]:
+    return [row for part in parts for row in part]
+
+
+def _format_answer(result: dict[str, Any]) -> Response:
+    """The answer with a result; a long list of rows is written in parts, in another thread."""
+    name, rows = next(iter(result.items()))
+    if len(result) > 1 or sum(map(_count_values, rows)) <= SMALL:
+        return Response(_to_json(result), media_type="application/json")
+    return StreamingResponse(_iter_json(name, rows), media_type="application/json")
+
+
+def _count_values(row: Any) -> int:
+    """About the number of values or characters of a row."""
+    size: int = 8 + _count_characters(row) if isinstance(row, dict) else row.size
+    return size
+
+
+def _iter_json(name: str, rows: Sequence[Any]) -> Iterator[str]:
+    separator = f'{{"{name}":['
+    for row in rows:
+        yield separator + _to_json(row)
+        separator = ","
+    yield "]}"
+
+
+def _to_json(value: Any) -> str:
+    """A value as JSON, with arrays as lists."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=lambda a: a.tolist())
+    return text

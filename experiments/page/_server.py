@@ -17,8 +17,6 @@ from graphattn.models.inspection.page._document import PageModel, content_policy
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
 
-_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1", "[::1]")
-
 
 def serve(
     models: Sequence[LiveModel],
@@ -45,13 +43,14 @@ def make_app(
 ) -> FastAPI:
     """The application: ``GET /`` is the page, ``POST /attention`` takes ``{"texts": [...]}``.
 
-    Only requests to ``host`` or to this machine are answered, which prevents DNS rebinding.
+    Only requests to ``host``, to this machine or to an IP address are answered, which prevents DNS rebinding.
     """
     for package in ("fastapi", "uvicorn"):
         import_optional(package, "the live page needs", "inspect")
     from fastapi import FastAPI
-    from fastapi.middleware.trustedhost import TrustedHostMiddleware
     from fastapi.responses import HTMLResponse, JSONResponse
+
+    from graphattn.experiments._serving.guard import HostGuard, answer_unknown
 
     limits = limits or Limits()
     live_models = LiveModels(models, texts, limits)
@@ -75,7 +74,7 @@ def make_app(
 
     async def list_routes(request: Request, error: Any) -> Response:
         reason = 'There is GET /, the page, and POST /attention, which takes {"texts": [...]}.'
-        return JSONResponse({"error": reason}, error.status_code, {**(error.headers or {}), **headers})
+        return answer_unknown(reason, request.method, error, headers)
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_route("/", show, methods=["GET"])
@@ -83,7 +82,7 @@ def make_app(
     app.add_exception_handler(RequestError, report_error)
     app.add_exception_handler(404, list_routes)
     app.add_exception_handler(405, list_routes)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*_LOCAL_HOSTS, host], www_redirect=False)
+    app.add_middleware(HostGuard, hosts=[host], headers=headers)
     return app
 
 

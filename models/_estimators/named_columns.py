@@ -65,7 +65,9 @@ class KnownColumns:
         corpus: Mapping[str, Any] = task.corpus_
         classes = getattr(getattr(task, "labels", None), "classes", ())
         return cls(
-            *(_list_names(corpus.get(role)) for role in (_TEXT, _SECOND, _LABEL)),
+            _list_names(corpus.get(_TEXT)),
+            _list_names(corpus.get(_SECOND)),
+            _list_names(corpus.get(_LABEL)),
             tags=corpus.get(_TAGS),
             features=tuple(task.feature_names),
             is_pair=task.texts_per_input == 2,
@@ -101,7 +103,8 @@ def _list_names(names: str | Sequence[str] | None) -> tuple[str, ...]:
 def _find(name: str, names: Collection[Any]) -> Any:
     """The column of a name, in any Unicode form; of ``a.b`` also the column ``a`` of objects; None if there is none."""
     composed = {compose(other): other for other in names if isinstance(other, str)}
-    return composed.get(match_name(name, composed) or match_name(name.partition(".")[0], composed))
+    key = match_name(name, composed) or match_name(name.partition(".")[0], composed)
+    return None if key is None else composed[key]
 
 
 @lru_cache(maxsize=64)
@@ -119,7 +122,7 @@ def _select(known: KnownColumns, names: tuple[Any, ...]) -> KnownColumns:
         raise known.missing_error((known.text or (_TEXT,))[0], names)
     if known.is_pair and present[_TEXT] and not present[_SECOND] and known.text_separator is None:
         raise known.missing_error((known.second or (_SECOND,))[0], names)
-    return replace(known, **present)
+    return replace(known, text=present[_TEXT], second=present[_SECOND], label=present[_LABEL])
 
 
 def find_columns(table: Any) -> list[str] | None:

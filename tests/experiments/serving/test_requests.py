@@ -85,3 +85,39 @@ def test_too_many_wait():
     assert results[:3] == [0, 2, 4]
     assert [(type(error), error.status) for error in results[3:]] == [(RequestError, 429)] * 2
     assert ask(queue, [(double, 7, 1)], double.arrived) == [14], "finished requests make room"
+
+
+def test_items_of_a_client_that_is_gone_are_not_computed():
+    double = Computation()
+    queue = RequestQueue(10, tokens=10)
+
+    async def ask_all():
+        long = asyncio.create_task(queue.compute_all(double, [(n, 10) for n in range(50)]))
+        await asyncio.sleep(0.05)
+        other = asyncio.create_task(queue.compute(double, 7, 10))
+        gone = asyncio.create_task(queue.compute(double, 8, 10))
+        await asyncio.sleep(0)
+        long.cancel()
+        gone.cancel()
+        double.arrived.set()
+        return await other
+
+    assert asyncio.run(ask_all()) == 14
+    assert double.batches == [[0], [7]]
+    assert queue.present == 0
+
+
+def test_a_short_request_is_computed_between_the_items_of_a_long_one():
+    double = Computation()
+    queue = RequestQueue(1, tokens=10)
+
+    async def ask_all():
+        long = asyncio.create_task(queue.compute_all(double, [(n, 10) for n in range(4)]))
+        await asyncio.sleep(0.05)
+        short = asyncio.create_task(queue.compute(double, 7, 10))
+        await asyncio.sleep(0)
+        double.arrived.set()
+        return await long, await short
+
+    assert asyncio.run(ask_all()) == ([0, 2, 4, 6], 14)
+    assert double.batches.index([7]) < double.batches.index([3])

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -9,7 +10,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from graphattn import TextClassifier, load
+from graphattn import PairClassifier, TextClassifier, load
 from graphattn.exceptions import DataError
 from graphattn.experiments._serving.requests import Limits
 from graphattn.experiments._serving.served_model import ServedModel
@@ -129,6 +130,123 @@ def test_a_pretrained_model_has_vectors_and_attention(folder, serve_app):
         assert (response.status, "has no prediction to explain" in text) == (422, True)
 
 
+@pytest.fixture(scope="module")
+def small_port(estimator, serve_app):
+    limits = Limits(texts=40, numbers=300, characters=2000, tokens=50)
+    with serve_app(make_service(ServedModel("films", estimator), limits), limits) as port:
+        yield port
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "count", "most"),
+    [
+        ("/predict", {"texts": [""] * 41}, 41, 40),
+        ("/predict", {"texts": ["a"] * 41, "probabilities": True}, 41, 40),
+        ("/encode", {"texts": ["a"] * 41}, 41, 18),
+        ("/encode", {"texts": ["a"] * 19}, 19, 18),
+    ],
+)
+def test_the_number_of_texts_and_the_size_of_an_answer_are_limited(small_port, path, body, count, most):
+    response, text = ask(small_port, "POST", path, body)
+    error = f"The request has {count} texts; this takes up to {most} at once."
+    assert (response.status, json.loads(text)) == (413, {"error": error})
+
+
+def test_a_long_answer_is_the_same(port, estimator, serve_app):
+    limits = Limits(characters=100_000, texts=500)
+    texts = [f"a {'good' if number % 3 else 'bad'} film of {number} scenes" for number in range(300)]
+    with serve_app(make_service(ServedModel("films", estimator), limits), limits) as port:
+        response, answer = ask(port, "POST", "/predict", {"texts": texts})
+        assert "Content-Length" not in response.headers, "it is sent in parts"
+        assert json.loads(answer) == {"predictions": estimator.predict_rows(texts)}
+        vectors = np.array(post(port, "/encode", {"texts": texts})["vectors"], np.float32)
+        np.testing.assert_allclose(vectors, estimator.sentence_vectors(texts), atol=1e-6)
+
+
+def test_probabilities_of_words_are_limited(tagger, serve_app):
+    limits = Limits(numbers=100)
+    with serve_app(make_service(ServedModel("tagger", load(tagger)), limits), limits) as port:
+        assert ask(port, "POST", "/predict", {"texts": ["Ada saw Rome"], "probabilities": True})[0].status == 200
+        assert ask(port, "POST", "/predict", {"texts": ["Ada " * 100]})[0].status == 200
+        response, text = ask(port, "POST", "/predict", {"texts": ["Ada " * 100], "probabilities": True})
+        assert (response.status, "leave out probabilities" in text) == (413, True)
+
+
+@pytest.mark.parametrize("kind", ["Application/JSON", "application/json; charset=utf-8", "APPLICATION/JSON;x=y"])
+def test_media_types(port, kind):
+    assert ask(port, "POST", "/predict", {"texts": ["a"]}, kind=kind)[0].status == 200
+
+
+@pytest.mark.parametrize("path", ["/health", "/metrics", "/docs", "/openapi.json"])
+def test_head_and_options(port, path):
+    response, text = ask(port, "HEAD", path)
+    assert (response.status, text) == (200, "")
+    assert response.headers["Content-Type"] == ask(port, "GET", path)[0].headers["Content-Type"]
+
+
+def test_the_methods_of_a_path(port):
+    for path, methods in (("/health", "GET, HEAD, OPTIONS"), ("/predict", "OPTIONS, POST")):
+        response, text = ask(port, "OPTIONS", path)
+        assert (response.status, response.headers["Allow"], text) == (204, methods, "")
+        assert "Access-Control-Allow-Origin" not in response.headers
+        response, text = ask(port, "DELETE", path)
+        assert (response.status, response.headers["Allow"], json.loads(text)) == (405, methods, {"error": PATHS})
+    assert ask(port, "OPTIONS", "/nowhere")[0].status == 404
+
+
+def ask_host(port, host):
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("GET", "/health", headers={"Host": host})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def test_other_hosts_are_rejected(port, estimator, serve_app):
+    for host in ("localhost", f"127.0.0.1:{port}", "[::1]:80", "10.1.2.3", "LocalHost:1"):
+        assert ask_host(port, host)[0] == 200
+    for host in ("films.example", "films.example:80", "localhost.films.example", "127.0.0.1.films.example"):
+        name = host.partition(":")[0]
+        error = (
+            f"This server does not answer for the host {name}; start it with --allow-host NAME to permit another one."
+        )
+        assert ask_host(port, host) == (400, {"error": error})
+    for hosts, allowed in ((["Films.example"], True), (["*"], True), (["other.example"], False)):
+        with serve_app(make_service(ServedModel("films", estimator), LIMITS, hosts=hosts), LIMITS) as other:
+            assert (ask_host(other, "films.example:99")[0] == 200) == allowed
+
+
+def test_what_is_no_http(port):
+    for line in (b"hello\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\nno header\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+            client.sendall(line)
+            head, _, body = b"".join(iter(lambda: client.recv(10_000), b"")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert json.loads(body).keys() == {"error"}
+
+
+def test_objects_with_the_columns_of_the_training_corpus(tmp_path, serve_app):
+    rows = [("offer", "buy now", "spam"), ("plan", "see you", "ham")] * 4
+    (tmp_path / "mail.csv").write_text("".join(f"{','.join(row)}\n" for row in [("subject", "body", "class"), *rows]))
+    training = TrainingOptions(epochs=1, dev_fraction=0)
+    encoder, columns = MSTransOptions(hidden=8, heads=2, layers=1), {"subject": "offer", "body": "see you"}
+    one = TextClassifier(encoder, training=training)
+    one.fit(*one.read([tmp_path / "mail.csv"], text=["subject", "body"], label="class"))
+    two = PairClassifier(encoder, training=training)
+    two.fit(*two.read([tmp_path / "mail.csv"], text="subject", second="body", label="class"))
+    for model, item in ((one, "offer see you"), (two, ["offer", "see you"])):
+        with serve_app(make_service(ServedModel("mail", model), LIMITS), LIMITS) as port:
+            for path in ("/predict", "/encode"):
+                assert post(port, path, {"texts": [columns, item]}) == post(port, path, {"texts": [item, item]})
+            assert post(port, "/explain", {"text": columns}) == post(port, "/explain", {"text": item})
+            response, text = ask(port, "POST", "/predict", {"texts": [{"subject": "offer"}]})
+            assert response.status == 422
+            assert "no column 'body'" in json.loads(text)["error"]
+            assert ask(port, "POST", "/predict", {"texts": [{"subject": 3, "body": "a"}]})[0].status == 422
+            schema = json.loads(ask(port, "GET", "/openapi.json")[1])["paths"]["/predict"]["post"]["requestBody"]
+            items = schema["content"]["application/json"]["schema"]["properties"]["texts"]["items"]
+            assert items["anyOf"][1]["required"] == ["subject", "body"]
+
+
 PATHS = (
     "There is POST /predict, POST /encode, POST /explain, GET /health, GET /metrics, and GET /docs, which describes "
     "them."
@@ -224,3 +342,26 @@ def test_busy_servers_defects_and_metrics(estimator, serve_app):
     assert "graphattn_batches_total 2" in lines
     assert 'graphattn_request_seconds_bucket{path="/predict",le="+Inf"} 5' in lines
     assert 'graphattn_request_seconds_count{path="/predict"} 5' in lines
+
+
+def test_other_requests_are_answered_while_a_client_waits_and_nothing_is_computed_after_it_left(estimator, serve_app):
+    model = SlowModel(estimator)
+    limits = Limits(characters=100_000, texts=1_000, tokens=60, waiting=3)
+    texts = ["good film " * 20] * 400  # several batches
+    with serve_app(make_service(model, limits), limits) as port:
+        body = json.dumps({"texts": texts}).encode()
+        head = "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}"
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+            client.sendall(head.encode() + b"\r\n\r\n" + body)
+            assert model.started.wait(30)
+            assert ask(port, "GET", "/health")[0].status == 200
+        while "graphattn_waiting_requests 0" not in ask(port, "GET", "/metrics")[1]:
+            pass
+        model.release.set()
+        assert post(port, "/predict", {"texts": ["a good film"]}) == {
+            "predictions": estimator.predict_rows(["a good film"])
+        }
+        lines = ask(port, "GET", "/metrics")[1].splitlines()
+    assert "graphattn_batches_total 2" in lines
+    assert 'graphattn_requests_total{path="/predict",status="499"} 1' in lines
