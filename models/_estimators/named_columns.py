@@ -43,6 +43,7 @@ class KnownColumns:
     label : column of the label, or several of 0 and 1, whose names are labels
     tags : column of a tagger's tags
     features : columns of lists that are features of words
+    feature_columns : the option of the same name: columns with a feature on each row of a word, also with another name
     is_pair : whether an input has two texts
     label_separator, text_separator, multilabel : as for :func:`~graphattn.builders.readers.read_table`
     spells_labels : whether labels are strings, as in files, so that numbers are their digits
@@ -53,6 +54,7 @@ class KnownColumns:
     label: tuple[str, ...] = ()
     tags: str | None = None
     features: tuple[str, ...] = ()
+    feature_columns: tuple[str, ...] = ()
     is_pair: bool = False
     label_separator: str | None = None
     text_separator: str | None = None
@@ -70,6 +72,7 @@ class KnownColumns:
             _list_names(corpus.get(_LABEL)),
             tags=corpus.get(_TAGS),
             features=tuple(task.feature_names),
+            feature_columns=tuple(getattr(task, "feature_columns", ())),
             is_pair=task.texts_per_input == 2,
             label_separator=corpus.get("label_separator"),
             text_separator=corpus.get("text_separator"),
@@ -145,7 +148,7 @@ def iter_table(table: Any, names: Sequence[Any], known: KnownColumns) -> Iterato
     """The rows of a table as examples or sentences; columns that none of them needs are not read."""
     by_role = find_word_columns([name for name in names if isinstance(name, str)], bare=False)
     if by_role.token is not None and by_role.sentence is not None and not _has_lists(table, by_role.token):
-        yield from _iter_word_rows(table, names, by_role.sentence, by_role.token, known.features)
+        yield from _iter_word_rows(table, names, by_role.sentence, by_role.token, known.feature_columns)
         return
     chosen = _select(known, tuple(names))
     of_roles = {_find(name, names) for name in (*chosen.text, *chosen.second, *chosen.label)}

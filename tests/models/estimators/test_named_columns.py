@@ -16,6 +16,7 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models._estimators import inputs
+from graphattn.models._estimators.named_columns import KnownColumns
 
 TINY = {
     "encoder": MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3")),
@@ -184,7 +185,7 @@ WORD_ROWS = {
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pa.table])
 def test_rows_of_words_are_sentences(make):
-    first, second = inputs.as_collection(make(WORD_ROWS), features=["pos=POS"])
+    first, second = inputs.as_collection(make(WORD_ROWS), known=KnownColumns(feature_columns=("pos=POS",)))
     assert (first.tokens, first.tags) == (("Ada", ",", ""), ("B-PER", "O", "O"))
     assert (second.tokens, second.tags, second.features) == (("ran",), ("O",), {"pos": ("VBD",)})
     without = {name: values for name, values in WORD_ROWS.items() if name not in ("POS", "Tag")}
