@@ -1,6 +1,7 @@
 """``graphattn serve``: a server until SIGTERM, its errors at the start, and the container of docs/serve.md."""
 
 import configparser
+import http.client
 import json
 import re
 import shlex
@@ -42,18 +43,16 @@ def start_request(port, texts):
     """Send a request; the answer is read later."""
     client = socket.create_connection(("127.0.0.1", port), timeout=60)
     body = json.dumps({"texts": texts}).encode()
-    head = f"POST /predict HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     client.sendall(head.encode() + body)
     return client
 
 
 def read_answer(client):
-    with client, client.makefile("rb") as file:
-        status = file.readline().split()[1]
-        length = next(int(line.split()[1]) for line in file if line.lower().startswith(b"content-length"))
-        while file.readline().strip():
-            pass
-        return int(status), json.loads(file.read(length))
+    with client:
+        answer = http.client.HTTPResponse(client, method="POST")
+        answer.begin()
+        return answer.status, json.loads(answer.read())
 
 
 def test_sigterm_stops_after_what_was_accepted(start_command, classifier):
