@@ -43,8 +43,8 @@ def start_request(port, texts):
     """Send a request; the answer is read later."""
     client = socket.create_connection(("127.0.0.1", port), timeout=60)
     body = json.dumps({"texts": texts}).encode()
-    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    client.sendall(head.encode() + body)
+    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
     return client
 
 
