@@ -25,6 +25,7 @@ CITED_HOSTS = {
     "evil.example",
     "example.org",
     "fasttext.cc",
+    "git-lfs.github.com",
     "keepachangelog.com",
     "lightning.ai",
     "networkx.org",
