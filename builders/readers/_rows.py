@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import TableRow
 from graphattn.builders._text_lines import BLANKS, TextLines, open_text
+from graphattn.builders.readers._dialects import STANDARD, Dialect, is_cut
 from graphattn.exceptions import DataError, UnreadableError, verbatim
 
 Skip = Callable[[DataError], None]
@@ -220,23 +221,27 @@ class PlainRows:
         """Whether a field of the current row is in the file as it is: always."""
         return True
 
+    def is_cut(self, row: Sequence[str]) -> bool:
+        """Whether the current row has a field in quotes that was cut at a separator."""
+        return is_cut(row, self.separator.join(row), self.separator)
+
     def reread(self) -> None:
         """Do nothing: a row is one line."""
 
 
 class QuotedRows:
-    """Numbered rows of a table whose fields may be in double quotes and then contain separators and newlines.
+    """Numbered rows of a table whose fields may be in quotes and then contain separators and newlines.
 
     The number of a row is that of its first line. After a row that cannot be read, the lines after its first one are
-    read again, so that an unclosed quote costs one line. Python's limit on the size of a CSV field, which is global, is
-    raised for good: restoring it would break another reader that runs at the same time.
+    read again, so that an unclosed quote costs one line.
     """
 
-    def __init__(self, lines: TextLines, separator: str):
-        csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
+    def __init__(self, lines: TextLines, separator: str, dialect: Dialect = STANDARD):
         self._record = _RecordLines(lines)
-        self._path, self.separator = lines.path, separator
-        self._reader = csv.reader(self._record, delimiter=separator, strict=True)
+        self._path, self.separator, self.dialect = lines.path, separator, dialect
+        self._reader = dialect.reader(self._record, separator, strict=True)
+        self._width = 0  # of the first row
+        self._has_separators = False  # whether a field of the rows before contains one
 
     def __iter__(self) -> Self:
         return self
@@ -253,25 +258,33 @@ class QuotedRows:
             except csv.Error as error:
                 line, text = self._record.lines[0]
                 self._record.put_back(self._record.lines[1:], stop=self._record.stopped)
-                problem = _quoting_error(error, self._path, line)
+                is_plain = not self._has_separators and text.count(self.separator) + 1 == (self._width or 1)
+                problem = _quoting_error(error, self._path, line, self.dialect, is_plain=is_plain)
                 problem.content = self._split_damaged(text)
                 raise problem from error
             except DataError as error:
                 self._record.put_back(self._record.lines, stop=True)
                 error.content = error.content and self._split_damaged(error.content)
                 raise
-            return self._record.lines[0][0], row
+            line, text = self._record.lines[0]
+            self._width = self._width or len(row)
+            self._has_separators |= len(self._record.lines) > 1 or text.count(self.separator) >= max(len(row), 1)
+            return line, row
 
     def _split_damaged(self, line: str) -> list[str]:
         """The fields of a line with quotes that are not paired, or characters that CSV does not have."""
         line = line.removesuffix("\n")
         with suppress(csv.Error):
-            return next(csv.reader([line], delimiter=self.separator), [])
+            return cast(list[str], next(self.dialect.reader([line], self.separator), []))
         return line.split(self.separator)
 
     def has_verbatim(self, field: str) -> bool:
         """Whether the lines of the current row contain a field as it is: quotes inside quotes are doubled."""
         return field in "".join(content for _, content in self._record.lines)
+
+    def is_cut(self, row: Sequence[str]) -> bool:
+        """Whether the current row has a field in other quotes that was cut at a separator."""
+        return is_cut(row, "".join(content for _, content in self._record.lines), self.separator)
 
     def reread(self) -> None:
         """Read the lines of the current row, except its first, again as rows of their own."""
@@ -327,16 +340,18 @@ class _RecordLines:
         return self._ended and not self._waiting
 
 
-def _quoting_error(error: csv.Error, path: str, line: int) -> DataError:
+def _quoting_error(error: csv.Error, path: str, line: int, dialect: Dialect, *, is_plain: bool) -> DataError:
+    """The error of a row; ``is_plain`` says whether it and those before can be read without quotes."""
     if "new-line character" in str(error):
         hint = "Delete it, or put the field in double quotes."
         return DataError("there is a carriage return inside the line", path=path, line=line, hint=hint)
+    hint = "Close each quoted field, double each quote inside it, and delete blanks between quotes and separators"
     return DataError(
-        "the row that begins here has an unpaired double quote",
+        f"the row that begins here has an unpaired {dialect.name.removesuffix('s')}",
         path=path,
         line=line,
-        hint="Close each quoted field, double each quote inside it, or use {quoted=False}.",
-        options=("quoted",),
+        hint=hint + (", or use {quoted=False}." if is_plain else "."),
+        options=("quoted",) if is_plain else (),
     )
 
 
@@ -411,7 +426,13 @@ def reject_other_widths(
         count = "1 field" if len(row[1]) == 1 else f"{len(row[1])} fields"
         fix = hint if too_many is None or len(row[1]) < width else too_many
         options = ["columns"]
-        if is_open:
+        if len(row[1]) > width and rows.is_cut(row[1]):
+            if isinstance(rows, QuotedRows):
+                fix = f"A text that contains the separator must be in {rows.dialect.name}, with no blank before them."
+            elif len(rows.separator) == 1:
+                fix = "A field that contains the separator must be in double quotes, and {quoted=True} be set."
+                options.append("quoted")
+        elif is_open:
             fix = _UNQUOTED
             options.append("quoted")
         error = DataError(f"{count}, {expected}", line=row[0], hint=fix, options=options)

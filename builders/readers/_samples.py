@@ -25,15 +25,13 @@ from graphattn.builders.readers._column_layout import (
     list_types,
 )
 from graphattn.builders.readers._conllu import CONLLU_COLUMNS, GLOBAL_COLUMNS
+from graphattn.builders.readers._dialects import MAX_MISTAKES, STANDARD, Dialect, choose_dialect
 from graphattn.builders.readers._fields import match_name
 from graphattn.builders.readers._rows import split_at_blanks, split_plain
 
 SAMPLE_LINES = 200
 MORE = "..."
 """At the end of the columns of a labelled file: there may be more fields, which are skipped."""
-
-MAX_MISTAKES = 2
-"""Lines of a sample that may not fit its format; the reader reports the first of them."""
 
 _COMMON_HEADERS = frozenset(
     "category class gold_label hypothesis label labels premise question review second sentence sentence1 sentence2 "
@@ -113,7 +111,10 @@ class Sample:
         """The rows with the most frequent number of fields; those of a ``.csv`` file are CSV."""
         if self.suffix == ".csv":
             lines = [line + "\n" for line in self.lines]
-            return _rows_of_modal_width(split_rows(lines, find_csv_delimiter(lines)))
+            delimiter = find_csv_delimiter(lines)
+            return _rows_of_modal_width(
+                split_rows(lines, delimiter, dialect=choose_dialect(lines, delimiter, _is_wide))
+            )
         return _rows_of_modal_width(self.tab_rows)
 
     @cached_property
@@ -147,17 +148,23 @@ def _rows_of_modal_width(rows: list[list[str]]) -> list[list[str]]:
     return [row for row in rows if len(row) == width]
 
 
-def split_rows(lines: Sequence[str], delimiter: str, *, quoted: bool = True, most: int = 0) -> list[list[str]]:
+def split_rows(
+    lines: Sequence[str], delimiter: str, *, quoted: bool = True, most: int = 0, dialect: Dialect = STANDARD
+) -> list[list[str]]:
     """The rows of a sample that are not blank; none if quotes are not closed. See :func:`split_plain` for ``most``."""
     if not quoted:
         return [split_plain(line.removesuffix("\n"), delimiter, most) for line in lines if line.strip()]
     try:
-        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        return [row for row in dialect.reader(lines, delimiter) if row]
     except csv.Error:
         return []
 
 
-def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambda width: width > 1) -> str:
+def _is_wide(width: int) -> bool:
+    return width > 1
+
+
+def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = _is_wide) -> str:
     """The separator of the fields of a ``.csv`` file: a comma, unless another sign alone gives rows of a fitting width.
 
     A fitting comma that has a blank after it gives way to a sign that stands before it and has none.
@@ -172,7 +179,9 @@ def find_csv_delimiter(lines: Sequence[str], fits: Callable[[int], bool] = lambd
         return excel[1]
     fitting: dict[str, int] = {}  # delimiter -> rows with a blank after it, where it is probably a punctuation mark
     for delimiter in ",\t;|":
-        rows = split_rows(lines, delimiter, quoted=delimiter != "\t")
+        quoted = delimiter != "\t"
+        dialect = choose_dialect(lines, delimiter, fits) if quoted else STANDARD
+        rows = split_rows(lines, delimiter, quoted=quoted, dialect=dialect)
         if _are_mistakes_few(sum(fits(len(row)) for row in rows), len(rows)):
             first = [line.partition(",")[0] for line in lines if line.strip()]
             is_first = _are_mistakes_few(sum(delimiter in start for start in first), len(first))
@@ -388,7 +397,7 @@ def find_name_delimiter(line: str) -> str | None:
 def _has_csv_header(sample: Sample) -> bool:
     names = [name.strip('"') for name in compose(sample.lines[0]).split(",")] if sample.lines else []
     if sample.suffix == ".csv":  # in other files a sentence may have this word after a comma and a blank
-        names = list(map(clean_name, names))
+        names = [clean_name(name).strip("'") for name in names]
     return len(names) > 1 and match_name(sample.text_column, names) is not None
 
 
@@ -522,7 +531,7 @@ def has_text_column(sample: Sample, format: str, options: Mapping[str, Any]) -> 
     if format not in ("csv", "tsv"):
         return True
     names = first.split(options.get("delimiter") or {"csv": ",", "tsv": "\t"}[format])
-    return match_name(sample.text_column, list(map(clean_name, names))) is not None
+    return match_name(sample.text_column, [clean_name(name).strip("'") for name in names]) is not None
 
 
 def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], labels: Collection[str]) -> bool:

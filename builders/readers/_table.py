@@ -13,6 +13,7 @@ from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Example, Label, Sentence, TableRow
 from graphattn.builders._spelling import compose
 from graphattn.builders._text_lines import TextLines, open_text, split_suffix
+from graphattn.builders.readers._dialects import STANDARD, Dialect, choose_dialect
 from graphattn.builders.readers._fields import (
     MISSING,
     LeftOutRecords,
@@ -166,7 +167,7 @@ def _read_delimited(
     keep_row: KeepRow | None,
 ) -> Iterator[Example]:
     with open_text(path) as lines:
-        excel = EXCEL_DELIMITER.fullmatch("".join(lines.sample(1)))
+        excel = EXCEL_DELIMITER.fullmatch("".join(lines.sample(lines.sampled or SAMPLE_LINES)[:1]))
         if excel:
             next(lines)
         delimiter = delimiter or (excel[1] if excel else usual)
@@ -177,7 +178,7 @@ def _read_delimited(
             len(names),
             expected=f"the header names {len(names)}",
             hint=f"A text that contains {tab_or_delimiter} must "
-            + ("be in double quotes." if quoted else "not be in this table."),
+            + (f"be in {rows.dialect.name}." if isinstance(rows, QuotedRows) else "not be in this table."),
             header=names,
         )
         columns = columns.drop_absent_label(names)
@@ -191,8 +192,11 @@ def _read_delimited(
 
 def read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
     """Names of the columns and the rows after them; ``quoted=None`` asks whether all names are quoted."""
-    first_line = "".join(lines.sample(1))
-    rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
+    ahead = [f"{line}\n" for line in lines.sample(lines.sampled or 1)]
+    first_line = "".join(ahead[:1]).removesuffix("\n")
+    rows: PlainRows | QuotedRows = PlainRows(lines, delimiter)
+    if quoted:
+        rows = QuotedRows(lines, delimiter, _find_dialect(lines, ahead, delimiter))
     try:
         _, header = next(rows, (1, []))
     except DataError as error:
@@ -201,8 +205,19 @@ def read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tup
         raise
     names = [compose(name.strip()) for name in header]
     if quoted is None and names and all(map(_is_quoted, names)):
-        return [name[1:-1].replace('""', '"') for name in names], QuotedRows(lines, delimiter)
+        names = [name[1:-1].replace('""', '"') for name in names]
+        rows = QuotedRows(lines, delimiter, _find_dialect(lines, ahead, delimiter))
     return names, rows
+
+
+def _find_dialect(
+    lines: TextLines, ahead: Sequence[str], delimiter: str, fits: Callable[[int], bool] | None = None
+) -> Dialect:
+    """The dialect of CSV of the lines read ahead; a hint names it if it is not the standard."""
+    dialect = choose_dialect(ahead, delimiter, fits)
+    if dialect != STANDARD:
+        warn_caller(Hint(f"{verbatim(lines.path)}: read {dialect}"))
+    return dialect
 
 
 _RowParser = Callable[[int, list[str]], Example]
@@ -493,7 +508,7 @@ def read_labelled_lines(
             names = next(rows)[1] if has_header else []
             wide = "Set {columns} to what each field holds: None skips one, '...' at the end all that follow."
             if isinstance(rows, QuotedRows) and 2 * sum(len(row) == len(roles) for row in sample) >= len(sample):
-                wide = "A text that contains the separator must be in double quotes."
+                wide = f"A text that contains the separator must be in {rows.dialect.name}."
             filled = reject_other_widths(
                 rows,
                 len(roles),
@@ -532,23 +547,29 @@ def _open_rows(
     quoted: bool | None,
 ) -> tuple[PlainRows | QuotedRows, list[list[str]]]:
     """The rows, and those of the lines read ahead."""
+
+    def fits(width: int) -> bool:
+        return width == len(roles) or (more and width > len(roles))
+
     if separator is not None or split_suffix(lines)[0] != ".csv":
         delimiter = separator or "\t"
-        if delimiter == "\t" and (quoted or (quoted is None and _is_quoted_table(ahead))):
-            return QuotedRows(lines, delimiter), split_rows(ahead, delimiter)
-        most = count_splits(roles, delimiter)
-        return PlainRows(lines, delimiter, most), split_rows(ahead, delimiter, quoted=False, most=most)
-    if ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
+        quoted = quoted or (quoted is None and delimiter == "\t" and _is_quoted_table(ahead))
+        quoted = quoted and len(delimiter) == 1
+    elif ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
         next(lines)
         delimiter, ahead = ahead[0][4], ahead[1:]
+        quoted = delimiter != "\t" if quoted is None else quoted
     else:
-        delimiter = find_csv_delimiter(ahead, lambda width: width == len(roles) or (more and width > len(roles)))
+        delimiter = find_csv_delimiter(ahead, fits)
         if delimiter != ",":
             what = "tabs" if delimiter == "\t" else repr(delimiter)
             warn_caller(Hint(f"{verbatim(lines.path)}: read {what} between the fields, not commas"))
-    quoted = delimiter != "\t" if quoted is None else quoted
-    rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
-    return rows, split_rows(ahead, delimiter, quoted=quoted)
+        quoted = delimiter != "\t" if quoted is None else quoted
+    if not quoted:
+        most = count_splits(roles, delimiter) if separator is not None else 0
+        return PlainRows(lines, delimiter, most), split_rows(ahead, delimiter, quoted=False, most=most)
+    dialect = _find_dialect(lines, ahead, delimiter, fits)
+    return QuotedRows(lines, delimiter, dialect), split_rows(ahead, delimiter, dialect=dialect)
 
 
 def _has_header(sample: list[list[str]], width: int, header: bool | None, path: str, *, more: bool) -> bool:

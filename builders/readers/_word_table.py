@@ -14,6 +14,7 @@ from graphattn.builders.readers._column_layout import (
     list_tag_columns,
     list_types,
 )
+from graphattn.builders.readers._dialects import STANDARD
 from graphattn.builders.readers._fields import json_text, match_name, parse_feature_columns, parse_object
 from graphattn.builders.readers._rows import (
     QuotedRows,
@@ -151,7 +152,9 @@ def _read_fields(
         delimiter, sample = delimiter or excel[1], sample[1:]
     separator = delimiter or find_name_delimiter("".join(sample[:1])) or ","
     names, rows = read_header(lines, separator, quoted=True if quoted is None and separator != "\t" else quoted)
-    examples = split_rows([f"{line}\n" for line in sample[1:]], separator, quoted=isinstance(rows, QuotedRows))
+    dialect = rows.dialect if isinstance(rows, QuotedRows) else STANDARD
+    ahead = [f"{line}\n" for line in sample[1:]]
+    examples = split_rows(ahead, separator, quoted=isinstance(rows, QuotedRows), dialect=dialect)
     return names, _NumberedRows(lines.path, rows), examples
 
 

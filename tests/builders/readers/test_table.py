@@ -458,10 +458,14 @@ def test_a_table_of_one_column_may_repeat_its_header(corpus):
     assert [example.text for example in read_table(corpus("a.csv", "text", "so", "text"), label=None)] == ["so", "text"]
 
 
-@pytest.mark.parametrize("line", ['pos, "a film"', '"a film", "pos"'])
+@pytest.mark.parametrize("line", ['pos, "a film"', '"pos", "a film"'])
 def test_quotes_after_a_blank(corpus, line):
-    with pytest.warns(GraphAttnWarning, match=r"line 2: a field is in double quotes.*delete the blank"):
-        list(read_table(corpus("a.csv", "label,text", line)))
+    with pytest.warns(Hint, match="read quotes after blanks"):
+        (example,) = read_table(corpus("a.csv", "label,text", line))
+    assert example.text == "a film"
+    # After the first lines, the dialect is known.
+    with pytest.warns(GraphAttnWarning, match=r"line 302: a field is in double quotes.*delete the blank"):
+        list(read_table(corpus("a.csv", "label,text", *["pos,so good"] * 300, line)))
 
 
 QUOTED = ['"pos"\t"so ""good"""', '"neg"\t"dull\tfilm"', '"pos"\t"fine"', '"neg"\t"bad"']
@@ -525,3 +529,167 @@ def test_a_comma_in_a_text_without_quotes(corpus):
     path = corpus("a.csv", "pos,so good", "neg,dull", "neg,so dull, really")
     with pytest.raises(DataError, match="must be in double quotes"):
         list(read_corpus(path, columns=("label", "text")))
+
+
+# Dialects of CSV.
+
+TEXTS = ["So good, really", "It's 'bad'", 'He said "no", twice', "C:\\temp", "two\nlines", "so plain", ""]
+DIALECTS = {
+    "single": (["'So good, really',pos", "'It''s bad',neg", "fine,pos"], ["So good, really", "It's bad", "fine"]),
+    "not doubled": (["'So good, really',pos", "it's bad,neg"], ["So good, really", "it's bad"]),
+    "single, escaped": (["'It\\'s so good',pos", "'bad, really',neg"], ["It's so good", "bad, really"]),
+    "all": (["'good','pos'", "'bad','neg'"], ["good", "bad"]),
+    "escaped": (
+        ['"He said \\"no\\", twice",pos', '"C:\\temp, so",neg', '"so ""fine""",neg', '"at the end \\"",pos'],
+        ['He said "no", twice', "C:\\temp, so", 'so "fine"', 'at the end "'],
+    ),
+    "blanks": (
+        ['"so good, really", pos', ' "bad, really",neg', "it's, neg"],
+        ["so good, really", "bad, really", "it's"],
+    ),
+    "blanks, escaped": ([' "so \\"good\\", really", "pos"', "bad, neg"], ['so "good", really', "bad"]),
+}
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
+def test_dialects_of_csv(corpus, kind):
+    lines, expected = DIALECTS[kind]
+    header = "'text','label'" if kind == "all" else "text,label"
+    with pytest.warns(Hint) as caught:
+        examples = list(read_corpus(corpus("a.csv", header, *lines), task="classify"))
+    assert len(caught) == 1
+    assert [example.text for example in examples] == expected
+    assert {example.label for example in examples} == {"pos", "neg"}
+    # Without names, and between semicolons.
+    path = corpus("a.csv", *(line.replace(",", ";") for line in lines * 3))
+    with pytest.warns(Hint, match="';' between"), pytest.warns(Hint, match="inside|fields in|quotes after"):
+        examples = list(read_corpus(path, columns=("text", "label"), task="classify"))
+    assert [example.text for example in examples] == [text.replace(",", ";") for text in expected] * 3
+
+
+@pytest.mark.parametrize("more", [(), ("...",)])
+def test_texts_in_single_quotes_are_not_cut(corpus, more):
+    """Neither where most texts have the separator, nor where further fields are skipped."""
+    path = corpus("a.csv", "pos,'so good, really'", "neg,'dull, so dull'", "neg,bad")
+    with pytest.warns(Hint, match="read fields in single quotes"):
+        examples = list(read_corpus(path, columns=("label", "text", *more)))
+    assert [example.text for example in examples] == ["so good, really", "dull, so dull", "bad"]
+
+
+@pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("escape", [None, "\\"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC])
+def test_other_dialects_that_python_writes(tmp_path, quote, escape, quoting):
+    path = tmp_path / "a.csv"
+    with open(path, "w", newline="") as file:
+        style = {"quotechar": quote, "escapechar": escape, "doublequote": escape is None}
+        writer = csv.writer(file, quoting=quoting, lineterminator="\n", **style)
+        writer.writerows([("text", "label"), *((text, number) for number, text in enumerate(TEXTS))])
+    assert list(read_table(path)) == [Example(text, label=str(number)) for number, text in enumerate(TEXTS)]
+
+
+STANDARD_FILES = [
+    ["'Tis so good,pos", "'Twas bad,neg", "it's so,pos"],
+    ["'good',pos", "'bad',neg"],
+    ["'good',pos", "so 'bad',neg", "rock 'n' roll,pos"],
+    ["\"'So good, really,' he said\",pos", "'tis bad,neg", '"so ""good"", \'tis\'",pos'],
+    ["\"'tis, 'tis\",pos", '"two\nlines, it\'s",neg'],
+    ['"C:\\",pos', '"C:\\temp, so",neg', 'so \\"good\\",pos'],
+    ["',pos", "',neg", "'',pos"],
+    ['so "good" , pos', '"a ""b""", neg'],
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("lines", STANDARD_FILES)
+def test_apostrophes_and_backslashes_of_standard_files(corpus, lines):
+    path = corpus("a.csv", "text,label", *lines)
+    with open(path, newline="") as file:
+        expected = [Example(text, label=label.strip()) for text, label in csv.reader(file)][1:]
+    assert list(read_table(path)) == expected
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (["'Tis good, really,pos", "bad,neg"], 2),
+        (["good,pos", "'Good', he said, 'really',pos"], 3),
+        (['"one, two",pos', "'three, four',neg"], 3),
+        (["good,pos", "'one, two' or so,neg"], 3),
+        (['"C:\\",pos', "so, good,neg"], 3),
+        (['"one, two",pos', '"three" \\", four",neg'], 3),
+    ],
+)
+def test_no_dialect_without_evidence(corpus, broken, lines, line):
+    path = corpus("a.csv", "text,label", *lines)
+    broken(read_table(path), path, line)
+
+
+def test_words_that_are_quotes_choose_no_dialect(corpus):
+    words = ["'", "'", "so", "'s", "''", "'", "it"]
+    path = corpus("a.csv", "sentence_id,word,tag", *(f"{at // 3},{word},O" for at, word in enumerate(words)))
+    columns = {"sentence_column": "sentence_id", "token_column": "word", "tag_column": "tag"}
+    assert [word for sentence in read_corpus(path, task="tag", **columns) for word in sentence.tokens] == words
+
+
+MANY = ["so good,pos", '"bad, really",neg'] * 150
+
+
+@pytest.mark.parametrize(
+    ("line", "repaired"),
+    [
+        ("'So good, really',pos", '"So good, really",pos'),
+        ('"He said \\"no\\"",pos', '"He said ""no""",pos'),
+        ('"He said \\"no\\", twice",pos', '"He said ""no"", twice",pos'),
+        (' "So good, really",pos', '"So good, really",pos'),
+        ('"So good" ,pos', '"So good",pos'),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_the_advice_for_a_dialect_after_the_first_lines_helps(corpus, line, repaired, named):
+    lines = ["text,label"] * named + MANY
+    options = {} if named else {"columns": ("text", "label")}
+    with pytest.raises(DataError) as caught:
+        list(read_corpus(corpus("a.csv", *lines, line, "fine,pos"), task="classify", **options))
+    assert caught.value.line == len(lines) + 1
+    assert "double quotes" in caught.value.hint or "double each quote" in caught.value.hint
+    assert "{" not in caught.value.hint  # neither quoted=False nor more columns, which cut the text
+    examples = list(read_corpus(corpus("a.csv", *lines, repaired, "fine,pos"), task="classify", **options))
+    assert len(examples) == 302
+
+
+def test_without_quoted_separators_a_table_can_be_read_without_quotes(corpus):
+    path = corpus("a.csv", "text,label", *["so good,pos"] * 300, '"no" so,neg')
+    with pytest.raises(DataError) as caught:
+        list(read_table(path))
+    assert caught.value.options == ("quoted",)
+    assert list(read_table(path, quoted=False))[-1] == Example('"no" so', label="neg")
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_quotes_of_a_file_with_a_given_separator(corpus, quote, separator):
+    path = corpus("a.csv", f"pos{separator}{quote}so good{separator}really{quote}", f"neg{separator}dull")
+    options = {"columns": ("label", "text"), "separator": separator}
+    with pytest.raises(DataError) as caught:
+        list(read_corpus(path, **options))
+    assert "quoted" in caught.value.options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Hint)
+        examples = list(read_corpus(path, quoted=True, **options))
+    assert [example.text for example in examples] == [f"so good{separator}really", "dull"]
+
+
+@pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
+@pytest.mark.parametrize(
+    ("line", "repaired"), [("'Tis good,pos", "'''Tis good',pos"), ("so good, really,pos", "'so good, really',pos")]
+)
+def test_errors_of_a_dialect_name_its_quotes(corpus, line, repaired):
+    lines = ["text,label", "'So good, really',pos", "'It''s bad, really',neg", *["fine,pos"] * 300]
+    with pytest.raises(DataError) as caught:
+        list(read_table(corpus("a.csv", *lines, line)))
+    assert caught.value.line == len(lines) + 1
+    assert "single quote" in f"{caught.value.message} {caught.value.hint}"
+    assert len(list(read_table(corpus("a.csv", *lines, repaired)))) == len(lines)
