@@ -32,7 +32,7 @@ from graphattn.builders.readers._table import read_labelled_lines, read_table
 from graphattn.builders.readers._tagged import counts_words, read_conll, read_word_tag
 from graphattn.builders.readers._unlabelled import drop_labels
 from graphattn.builders.readers._webanno import read_webanno
-from graphattn.builders.readers._word_table import read_word_table
+from graphattn.builders.readers._word_table import name_columns, read_word_table
 from graphattn.exceptions import DataError
 
 _TEXTS = frozenset({"classify", "pair"})
@@ -148,6 +148,8 @@ def describe_corpus(lines: TextLines, *, format: str, task: str, **options: Any)
     """The arguments that read a corpus again, for ``resolve_like_training``."""
     _, name, resolved = resolve_reader(lines, format=format, task=task, **options)
     counts = name == "conll" and "token_column" not in resolved and counts_words(lines, **resolved)
+    if name == "word-table":
+        resolved |= name_columns(lines, **resolved)
     resolved.pop("header", None)  # each file has its own
     named = format != "auto" or bool(options)
     return {"format": name, "suffix": split_suffix(lines)[0] if named else None, "counts": counts, **resolved}

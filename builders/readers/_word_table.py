@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Sentence
-from graphattn.builders._text_lines import TextLines, open_text
+from graphattn.builders._text_lines import TextLines, lines_within, open_text
 from graphattn.builders.readers._column_layout import (
     are_types_same,
     find_word_columns,
@@ -88,17 +90,31 @@ def read_word_table(
 
     def read() -> Iterator[Sentence]:
         with open_text(path) as lines:
-            sample = lines.sample(lines.sampled or SAMPLE_LINES)
-            if "".join(sample[:1]).startswith("{"):
-                names, rows = _read_records(lines, sample)
-                examples = [list(parse_object(line).values()) for line in sample if line.strip()]
-            else:
-                names, rows, examples = _read_fields(lines, sample, delimiter, quoted)
-            columns = chosen.resolve(names, lines.path, examples, has_blank_lines=not all(map(str.strip, sample)))
+            names, rows, columns = _open_rows(lines, chosen, delimiter, quoted)
+            chosen.report(names, columns, lines.path)
             reader = _RowReader(lines.path, names, columns)
             yield from read_groups(rows, reader.parse, reader.make_sentences, skip, begins=reader.begins)
 
     return read()
+
+
+def name_columns(lines: TextLines, **options: Any) -> dict[str, str | tuple[str, ...]]:
+    """The columns of the sentences and words by name, for files that lack others; none if no column numbers sentences.
+
+    ``options`` are those of :func:`read_word_table`; the lines are not consumed.
+    """
+    sample = lines.sample(lines.sampled or SAMPLE_LINES)
+    ahead = lines_within("".join(f"{line}\n" for line in sample).encode(), lines.path, 1)
+    tag, features = options.get("tag_column", _LAST), parse_feature_columns(options.get("feature_columns", ()))
+    chosen = _Choice(options.get("token_column"), tag, options.get("sentence_column"), features)
+    with suppress(DataError), warnings.catch_warnings():  # the reader reports errors and hints
+        warnings.simplefilter("ignore")
+        names, _, columns = _open_rows(ahead, chosen, options.get("delimiter"), options.get("quoted"))
+        if columns.sentence:
+            sentence = tuple(names[at] for at in columns.sentence)
+            single = sentence[0] if len(sentence) == 1 else sentence
+            return {"sentence_column": single, "token_column": names[columns.token]}
+    return {}
 
 
 def read_word_rows(
@@ -140,6 +156,19 @@ class _NumberedRows:
     def __next__(self) -> list[Any]:
         self.line, row = next(self._rows)
         return row
+
+
+def _open_rows(
+    lines: TextLines, chosen: _Choice, delimiter: str | None, quoted: bool | None
+) -> tuple[list[str], _NumberedRows, _Indices]:
+    """Names of the columns, the rows, and the numbers of the columns to read."""
+    sample = lines.sample(lines.sampled or SAMPLE_LINES)
+    if "".join(sample[:1]).startswith("{"):
+        names, rows = _read_records(lines, sample)
+        examples = [list(parse_object(line).values()) for line in sample if line.strip()]
+    else:
+        names, rows, examples = _read_fields(lines, sample, delimiter, quoted)
+    return names, rows, chosen.resolve(names, lines.path, examples, has_blank_lines=not all(map(str.strip, sample)))
 
 
 def _read_fields(
@@ -195,12 +224,19 @@ class _Choice(NamedTuple):
         at = _index(token, names, "token", path)
         tag = self._find_tag(names, path, rows, {at, *sentence})
         features = {name: _index(column, names, "feature", path) for name, column in self.features.items()}
+        return _Indices(at, tag, sentence, features)
+
+    def report(self, names: Sequence[str], columns: _Indices, path: str) -> None:
+        """Say which columns are read, unless all of them are given."""
         if self.sentence is None or self.token is None or self.tag == _LAST:
-            by_option = {"sentence": sentence[:1], "token": [at], "tag": [] if tag is None else [tag]}
+            by_option = {
+                "sentence": columns.sentence[:1],
+                "token": [columns.token],
+                "tag": [] if columns.tag is None else [columns.tag],
+            }
             read = [f"{{{role}_column}} {names[found[0]]!r}" for role, found in by_option.items() if found]
             options = [f"{role}_column" for role in by_option]
             warn_caller(Hint(f"{verbatim(path)}: a word on each row, with {', '.join(read)}", options=options))
-        return _Indices(at, tag, sentence, features)
 
     def _find_tag(
         self, names: Sequence[str], path: str, rows: Sequence[Sequence[Any]], others: Collection[int]

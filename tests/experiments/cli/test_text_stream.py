@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
+from graphattn.builders._text_lines import open_text
+from graphattn.builders.readers._corpus import describe_corpus
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.experiments._cli.corpus_options import CorpusOptions
 from graphattn.experiments._cli.flags import as_flag
 from graphattn.experiments._cli.text_stream import read_numbered_texts, read_texts
@@ -306,3 +308,33 @@ def test_a_mistyped_path_is_no_text(path):
 def test_a_text_that_is_no_pair():
     with pytest.raises(DataError, match="not a pair of texts, and no file"):
         read_texts("a film", "pair", CorpusOptions())
+
+
+@pytest.mark.parametrize("names", ["sentence,text,label", "doc,text,label", "sentence,word,tag"])
+@pytest.mark.parametrize("by_number", [False, True])
+@pytest.mark.parametrize(("suffix", "separator"), [(".csv", ","), (".tsv", "\t"), (".txt", "\t")])
+def test_a_table_of_words_is_read_as_the_training_corpus(tmp_path, names, by_number, suffix, separator):
+    """Also names that say nothing by themselves, without tags and in another order."""
+    names = names.split(",")
+    rows = [(at // 2, word, tag) for at, (word, tag) in enumerate([("Ada", "PER"), ("left", "O"), ("Rome", "LOC")])]
+    train, new = tmp_path / f"train{suffix}", tmp_path / f"new{suffix}"
+    train.write_text("".join(separator.join(map(str, row)) + "\n" for row in [names, *rows]))
+    new.write_text("".join(separator.join(map(str, row[1::-1])) + "\n" for row in [names, *rows]))
+    columns = {"sentence_column": 0 if by_number else names[0], "token_column": 1 if by_number else names[1]}
+    with open_text(train) as lines:
+        training = describe_corpus(lines, format="word-table", task="tag", **columns)
+    for path in (train, new):
+        texts = read_texts(str(path), "tag", CorpusOptions(), training=training, labels=("PER", "O", "LOC"))
+        assert [text.tokens for text in texts] == [("Ada", "left"), ("Rome",)]
+
+
+def test_a_csv_file_in_single_quotes_like_the_training_corpus(tmp_path):
+    train, new = tmp_path / "train.csv", tmp_path / "new.csv"
+    train.write_text("'Text','label'\n'so good, really','pos'\n'it''s bad','neg'\n")
+    new.write_text("id,text\n1,'so good, really'\n2,'it''s bad'\n")
+    with open_text(train) as lines:
+        training = describe_corpus(lines, format="auto", task="classify")
+    for path in (train, new):
+        with pytest.warns(Hint, match="single quotes"):
+            texts = list(read_texts(str(path), "classify", CorpusOptions(), training=training, labels=("pos", "neg")))
+        assert [text.text for text in texts] == ["so good, really", "it's bad"]
