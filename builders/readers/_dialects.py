@@ -117,7 +117,9 @@ def choose_dialect(lines: Sequence[str], separator: str, fits: Callable[[int], b
         return STANDARD
     if not misfits:
         single = Dialect("'")
-        is_single = _are_all_in_single_quotes(lines, separator) and not _count_misfits(single, lines, separator, fits, 1)
+        is_single = _are_all_in_single_quotes(lines, separator) and not _count_misfits(
+            single, lines, separator, fits, 1
+        )
         return single if is_single else STANDARD
     chosen, text = STANDARD, "".join(lines)
     for dialect in _OTHERS:

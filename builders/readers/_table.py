@@ -122,7 +122,8 @@ def read_table(
     delimiter : the character between two fields, by default a comma (csv) or a tab (tsv); a first line ``sep=;``, as
         Excel writes it, changes it
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
-        ordinary character, so for tsv None means yes only if the whole header is quoted
+        ordinary character, so for tsv None means yes only if the whole header is quoted. If the first lines can be
+        read in no other way, fields may also be in single quotes, have a backslash before quotes, or blanks before them
     require_label : reject rows with an empty label; otherwise their label is None
     keep_row : receives all fields of the row of each example before the example is yielded
 

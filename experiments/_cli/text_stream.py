@@ -112,6 +112,8 @@ def read_numbered_texts(
     source: FilePath = path if encoding is None or is_folder else open_text(path, encoding)
     if training and not is_folder:
         source = open_text(source)
+        if format in FORMATS:
+            source.sample(sample_lines)  # readers look at no more lines than were read ahead
         format, chosen = resolve_like_training(
             source, training, task, format, chosen, labels=labels, sample_lines=sample_lines
         )

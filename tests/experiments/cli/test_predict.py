@@ -520,3 +520,17 @@ def test_any_column_of_a_treebank_can_be_learnt(graphattn, tmp_path, tiny):
     assert load(model).classes_.tolist() == ["*", "1", "1:VPC"]
     assert words(graphattn("predict", model, tmp_path / "a.cupt")) == [["give", "up"], ["go"]] * 8
     assert json.loads(graphattn("evaluate", model, tmp_path / "a.cupt").out)["accuracy"] > 0
+
+
+def test_a_csv_file_in_single_quotes_is_predicted_as_a_standard_one(graphattn, classifier, tmp_path):
+    """What is written has double quotes."""
+    single, standard = tmp_path / "single.csv", tmp_path / "standard.csv"
+    single.write_text("id,text\n1,'a good film, isn''t it'\n2,bad\n")
+    standard.write_text('id,text\n1,"a good film, isn\'t it"\n2,bad\n')
+    files = [(path, path.with_suffix(".out.csv")) for path in (single, standard)]
+    answers = [graphattn("predict", classifier, path, "--out", out) for path, out in files]
+    assert [answer.code for answer in answers] == [0, 0]
+    assert [answer.err.count("read fields in single quotes") for answer in answers] == [1, 0]
+    written, expected = (out.read_text() for _, out in files)
+    assert written == expected
+    assert '1,"a good film, isn\'t it",' in written
