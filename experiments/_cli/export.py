@@ -9,7 +9,13 @@ import typer
 
 from graphattn.exceptions import ConfigError
 
-EXAMPLES = "graphattn export model --onnx model.onnx\n\ngraphattn export model --huggingface exported --encoder-only"
+EXAMPLES = (
+    "graphattn train classify train.tsv --no-linear-branch --out model\n\n"
+    "graphattn export model --onnx model.onnx\n\n"
+    "graphattn train classify train.tsv --pretrained sentence-transformers/all-MiniLM-L6-v2 --out tuned\n\n"
+    "graphattn export tuned --huggingface exported --encoder-only\n\n"
+    "graphattn export sentence-transformers/all-MiniLM-L6-v2 --onnx encoder.onnx"
+)
 
 
 def export(
