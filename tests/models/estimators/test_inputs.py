@@ -147,7 +147,7 @@ def test_a_word_that_is_no_string_is_named_by_its_place(value):
             single_column([Example(value)])
 
 
-@pytest.mark.parametrize("X", [{"a", "b"}, frozenset(["a", "b"])], ids=repr)
+@pytest.mark.parametrize("X", [{"a", "b"}, frozenset(["a", "b"])], ids=["set", "frozenset"])
 def test_a_set_has_no_order(X):
     with pytest.raises(DataError, match="a set has no order"):
         as_list(X)
