@@ -333,14 +333,17 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
+class MissingHeadsError(DataError):
+    """A sentence without a parse where a relation requires one."""
+
+
 @contextmanager
 def advise_parser() -> Iterator[None]:
     """Name the option of a parser in errors of sentences without a parse, for callers that have it."""
     try:
         yield
-    except DataError as error:
-        if error.field == "heads" and not error.options:
-            error.alternative, error.options = "Or parse the texts with {parser=stanza}.", ("parser",)
+    except MissingHeadsError as error:
+        error.alternative, error.options = "Or parse the texts with {parser=stanza}.", ("parser",)
         raise
 
 
@@ -352,7 +355,7 @@ def missing_heads_error(words: Sequence[str], *, number: int, path: str | None, 
         "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza wrote), or "
         "leave the relation out."
     )
-    return DataError(message, path=path, line=line, field="heads", hint=hint)
+    return MissingHeadsError(message, path=path, line=line, field="heads", hint=hint)
 
 
 def check_parsed(unparsed: Ints | list[int], describe: Callable[[int], DataError], *, required: bool) -> None:

@@ -219,7 +219,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     def decide_options(self, **facts: Any) -> None:
         """Resolve the options that depend on the training set; ``facts`` are fields of ``Facts``."""
         known = replace(self.facts_, **facts)
-        self._adopt(self.resolve_options(known), known)
+        self._adopt(self.resolve_options(known).reuse(self.resolved_), known)
 
     def _adopt(self, resolved: Resolved, facts: Facts | None) -> None:
         self.resolved_, self.facts_ = resolved, Facts() if facts is None else facts
