@@ -17,6 +17,7 @@ from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError
 from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS
+from graphattn.options import Options
 
 if TYPE_CHECKING:
     from graphattn.models._estimators.tasks.task import Task
@@ -104,6 +105,7 @@ class Resolved(Mapping[str, Any]):
             name: value
             for group, name, value, reason in self.rows(unused)
             if reason in (SET, *OF_TRAINING) and value != getattr(defaults[group], name)
+            if name not in _list_sizes(self[group])
         }
         named = {name: getattr(self[group], name) for group, (name,) in kept.items() if hasattr(self[group], name)}
         return {**{name: value for name, value in named.items() if value not in (None, "default")}, **changes}
@@ -112,9 +114,8 @@ class Resolved(Mapping[str, Any]):
         """The values of a saved model, whose training set may have decided some."""
         reasons = {group: dict(of_group) for group, of_group in self._reasons.items()}
         for group, options in saved.items():
-            for name in reasons[group]:
-                # an encoder's options also have the widths of its inputs
-                if getattr(options, name) != getattr(self._groups[group], name) and group != "encoder":
+            for name in reasons[group].keys() - _list_sizes(options):
+                if getattr(options, name) != getattr(self._groups[group], name):
                     reasons[group][name] = TRAINING_SET
         return Resolved(self._task, {**self._groups, **saved}, reasons)
 
@@ -326,6 +327,11 @@ def _check_head(task: type[Task], options: Groups) -> None:
 
 def _find_preset(options: Groups) -> str:
     return str(getattr(options["task"], "preset", "default"))
+
+
+def _list_sizes(options: Options) -> set[str]:
+    """Options that are the widths of an encoder's inputs, unless they are set."""
+    return {item.name for item in fields(options) if item.metadata.get("of_inputs")}
 
 
 # -- which options are open --------------------------------------------------------------------------------------------

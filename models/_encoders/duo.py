@@ -48,7 +48,9 @@ class DuoOptions(EncoderOptions):
     fusion: int | None = option(None, "features of the fusion layer (default: the sum of all sets)", min=1)
     fusion_activation: str = option("linear", "activation behind the fusion layer", choices=("linear", *ACTIVATIONS))
     parts: tuple[str, ...] = option(
-        (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
+        (),
+        "widths of the sets in a token vector (default: those of the word vectors, or two halves)",
+        of_inputs=True,
     )
 
     @override

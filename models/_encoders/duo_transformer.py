@@ -40,7 +40,9 @@ class DuoTransformerOptions(EncoderOptions):
     heads: int = option(10, "heads of each layer", min=1)
     ffn: int = option(1200, "width of the feed-forward layer", min=1)
     parts: tuple[str, ...] = option(
-        (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
+        (),
+        "widths of the sets in a token vector (default: those of the word vectors, or two halves)",
+        of_inputs=True,
     )
     share_weights: bool = option(True, "the streams of a layer share their attention projections")
     duo_norm: bool = option(True, "decoder norms add the other stream")

@@ -279,8 +279,8 @@ LOGIN = "log in with `hf auth login`, or set HF_TOKEN"
         (
             "predict me/bert text",
             {},
-            "me/bert on the Hugging Face hub is no model of GraphAttn; one of another library is for `train "
-            "--pretrained` and `graphattn encode`",
+            "me/bert on the Hugging Face hub is no model of GraphAttn; one of another library is for "
+            "`graphattn train --pretrained` and `graphattn encode`",
         ),
         ("push MODEL films", {}, "'films' is no name on the Hugging Face hub; give OWNER/NAME"),
         ("push MODEL me/a--b..c", {}, "me/a--b..c could not be pushed to the Hugging Face hub (Cannot have -- or .. "),
