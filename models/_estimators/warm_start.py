@@ -36,7 +36,7 @@ def list_decided_options(previous: Any) -> dict[str, dict[str, Any]]:
     if pretrained.contrastive and previous.pretrained.tuned_layers == 0 and not previous.pretrained.contrastive:
         decided["pretrained"]["contrastive"] = False
         problem = "{contrastive} of the model to continue from is dropped: {tuned_layers=0} leaves nothing to train"
-        warn_caller(GraphAttnWarning(problem, options=("contrastive", "tuned_layers=0")))
+        warn_caller(GraphAttnWarning(problem, options=("contrastive", "tuned_layers")))
     is_trained_alike = previous.pretrained.frozen in (None, pretrained.frozen) and previous.training.metric is None
     if previous.task.has_contrastive and pretrained.pretrained and is_trained_alike:
         decided["training"] = {"dev_fraction": previous.training_.dev_fraction}

@@ -178,7 +178,7 @@ def hub(example, stage, monkeypatch):
         return str(stage.parent / "hub" / name)
 
     api = SimpleNamespace(
-        create_repo=lambda name, **_: f"https://hub.invalid/{name}",
+        create_repo=lambda name, **_: f"https://example.org/{name}",
         create_commit=lambda name, operations, **_: uploads.append((name, {each.path_in_repo for each in operations})),
     )
     monkeypatch.setattr(library, "snapshot_download", download)

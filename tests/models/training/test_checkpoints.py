@@ -79,7 +79,7 @@ def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path, monkeypa
     checkpoint = run / "last.ckpt"
     with monkeypatch.context() as patch:
         patch.setattr("graphattn.models._saving.is_run", lambda path: True)
-        with pytest.raises(ModelDirectoryError, match="cannot be read"):
+        with pytest.raises(ModelDirectoryError, match="is damaged"):
             load(tmp_path / "ended")
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
     with pytest.raises(ModelDirectoryError, match="damaged"):
@@ -294,9 +294,9 @@ def test_other_data_are_rejected(what, corpus, tiny, tmp_path):
     estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels, dev=(texts, labels))
     data = (texts[1:], labels[1:]) if what == "training set" else (texts, labels)
     dev = (texts[1:], labels[1:]) if what == "dev set" else (texts, labels)
-    actual = rf"other data \({what}: '40 examples, [0-9a-f]+', now '39 examples, [0-9a-f]+'\)\. Give another run_dir"
-    with pytest.raises(ConfigError, match=actual):
+    with pytest.raises(ConfigError, match=rf"other data \({what}\) is in ") as caught:
         estimator.fit(*data, dev=dev)
+    assert {"run_dir", "resume"} <= {*caught.value.options}
 
 
 def test_folder_and_logging_options_do_not_matter(corpus, tiny, tmp_path):

@@ -6,7 +6,7 @@ from scipy.special import expit, softmax
 from sklearn import metrics
 
 from graphattn import load
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models import HeadOptions, MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models.training import _decisions as decisions
 from graphattn.models.training._decisions import GRID, METRICS, ScoredTexts
@@ -228,14 +228,14 @@ def test_cross_validation_without_dev_sets():
     assert classifier.training_.metric == "macro_f1"
 
 
-def test_a_class_of_the_model_to_continue_from_must_occur():
+def test_a_threshold_is_dropped_if_a_class_of_the_model_to_continue_from_does_not_occur():
     texts = make_texts(40)
     classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING, tune_threshold="f1", warm_start=True).fit(
         texts, rare_labels(texts)
     )
-    with pytest.raises(DataError) as caught:
+    with pytest.warns(GraphAttnWarning, match="tune_threshold of the model to continue from is dropped"):
         classifier.fit(texts, ["ham"] * 40)
-    assert str(caught.value) == TOO_FEW
+    assert classifier.task_.thresholds is None
 
 
 def test_cross_validation_with_the_labels_of_the_model_to_continue_from():
