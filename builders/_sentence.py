@@ -202,9 +202,10 @@ def assign_sentence_ids(*paragraphs: Sequence[str]) -> tuple[int, ...]:
     for words in paragraphs:
         ended = False
         for word in words:
-            end = _END.fullmatch(word)
+            plain = word.strip().removeprefix("\u2060")  # without what a sub-word tokenizer's pieces depend on
+            end = _END.fullmatch(plain)
             is_end = end is not None and _is_closing(end[1])
-            if ended and not is_end and not _is_closing(word.removeprefix("\u2581")):
+            if ended and not is_end and not _is_closing(plain.removeprefix("\u2581")):
                 sentence, ended = sentence + 1, False
             ended = ended or is_end
             ids.append(sentence)

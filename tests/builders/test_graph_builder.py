@@ -245,8 +245,8 @@ def test_a_dgl_graph_needs_a_relation():
         (
             Sentence(list("abcdefg")),
             "field 'heads': sentence 0 ('a b c d e' ...) has no heads, but the relation 'dependency' needs them. Give"
-            " parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser"
-            " (parser=stanza), or leave the relation out.",
+            " parsed sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza wrote), or"
+            " leave the relation out.",
         ),
     ],
 )
