@@ -17,7 +17,7 @@ def shorten(value: float, scale: float = 0.0) -> float:
     Examples
     --------
     >>> shorten(3.1234567891e-07), shorten(4.100000023841858), shorten(1600000037.25, scale=30.0)
-    (3.1234567e-07, 4.1, 1600000037.25)
+    (3.123457e-07, 4.1, 1600000037.25)
     """
     with np.errstate(over="ignore"):
         shortest = float(str(np.float32(value)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._baselines import BASELINES
 from graphattn.experiments.papers._data_sets import MTL_DOMAINS, find_data_set
 from graphattn.models import TASKS, Estimator
-from graphattn.models._encoders import ENCODERS, encoder_options, options_class
+from graphattn.models._encoders import ENCODERS, encoder_options
 from graphattn.models._estimators.tasks.recipes import (
     BP_TRANSFORMER,
     CONLL,
@@ -169,14 +169,15 @@ def make_estimator(data_set: str, encoder: str, seed: int, changes: Changes, fol
         if groups.get(group, {}).get(name):
             groups[group][name] = _join_folder(groups[group][name], folder)
     task, arguments = TASKS[find_data_set(data_set).task], groups.pop("task", {})
-    if "pretrained" in groups:
-        # whatever the number of labels, it is fine-tuned, unless the run is about few of them
-        start: dict[str, Any] = {} if _first_name(encoder) == FEW_LABELS else {"frozen": False}
-        arguments["pretrained"] = PretrainedOptions(**start | groups.pop("pretrained"))
+    if "pretrained" in groups:  # an argument, since defaults of other options depend on it
+        arguments["pretrained"] = PretrainedOptions(**groups.pop("pretrained"))
+    defaults = task(encoder_name(encoder), **arguments)
     values = groups.pop("encoder", {})
-    options = {group: task.option_groups[group](**values) for group, values in groups.items()}
-    name = encoder_name(encoder)
-    return task(options_class(name)(**values) if values else name, **arguments, **options)
+    resolved = defaults.resolve_options(derive=False)
+    options = {group: replace(resolved[group], **groups[group]) for group in groups}
+    if _first_name(encoder) == FEW_LABELS:  # to choose how to train, it has to know what nobody set
+        options = {group: type(resolved[group])(**groups[group]) for group in groups}
+    return task(replace(resolved["encoder"], **values) if values else defaults.encoder, **arguments, **options)
 
 
 def task_groups(data_set: str, encoder: str) -> dict[str, Options]:

@@ -165,12 +165,13 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         """The groups of options that are constructor arguments, without the encoder's."""
         return {name: kind for name, kind in cls.option_groups.items() if name not in ("files", "task", "encoder")}
 
-    def resolve_options(self, facts: Facts | None = None) -> Resolved:
+    def resolve_options(self, facts: Facts | None = None, *, derive: bool = True) -> Resolved:
         """Group -> its options with all values; ``resolve_options().why("epochs")`` says what decided one.
 
         Parameters
         ----------
         facts : what is known of the training set; some options depend on it
+        derive : whether to decide what depends on other options, too
         """
         for name, kind in self._groups().items():
             if not isinstance(getattr(self, name), kind):
@@ -179,7 +180,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         groups = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
         defaults = {item.name: item.default for item in fields(self.option_groups["task"])}
         set_arguments = {name: value for name, value in self._task_arguments().items() if value != defaults[name]}
-        return resolve(self.task, {"task": self.option_groups["task"](**set_arguments), **groups}, facts)
+        return resolve(self.task, {"task": self.option_groups["task"](**set_arguments), **groups}, facts, derive=derive)
 
     def validate(self) -> None:
         """Check all options.

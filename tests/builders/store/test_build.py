@@ -317,8 +317,8 @@ LINKED = (
 FROM_1 = "Heads are 1-based word numbers, 0 for a root."
 NO_HEADS = "has no heads, but the relation 'dependency' needs them"
 PARSE = (
-    "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza wrote), or leave "
-    "the relation out. Or parse the texts with parser=stanza."
+    "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store that graphattn build --parser stanza wrote), or "
+    "leave the relation out. Or parse the texts with parser=stanza."
 )
 UNKNOWN_ENCODING = "The encoding is unknown. Find out which it is, and set encoding to its name."
 PAIRS = {"second": "second"}

@@ -61,7 +61,7 @@ def test_a_model_parses_raw_texts_with_the_settings_of_its_training(graphattn, t
 
     answer = graphattn("train", "classify", train, "--out", model, *arcs)
     assert answer.code == 1
-    assert "or a parser (--parser stanza), or leave the relation out." in answer.err
+    assert "or leave the relation out. Or parse the texts with --parser stanza." in answer.err
     answer = graphattn("train", "classify", train, "--out", model, *arcs, "--parser", "stanza", "--parse-cache", cache)
     assert (answer.code, answer.err) == (0, "")
     assert len(Chain.inputs) == 8

@@ -80,4 +80,5 @@ def test_encoder_pretrained_needs_a_model(graphattn, file, tmp_path):
 def test_a_hugging_face_model_predicts_nothing(graphattn, minilm, file, command):
     result = graphattn(command, minilm, file)
     assert result.code == 1
-    assert "a Hugging Face model is for `train --pretrained` and `graphattn encode`" in " ".join(result.err.split())
+    message = " ".join(result.err.split())
+    assert "a Hugging Face model is for `graphattn train --pretrained` and `graphattn encode`" in message

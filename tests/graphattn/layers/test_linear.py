@@ -147,7 +147,8 @@ def test_training_multiplies_few_different_numbers_of_rows(monkeypatch, function
     monkeypatch.setattr(products, "onednn", record)
     for rows in range(MIN_ROWS, 3 * MOST_ROWS, 501):
         gradients(function, draw(rows, 2), draw(3, 2))
-    assert 0 < len(sizes) <= 9
+    assert len(sizes) <= 9
+    assert sizes or function is in_bfloat16  # which other code multiplies on processors without instructions for it
 
 
 def step_by_fused_optimizer(layer):
