@@ -118,7 +118,8 @@ def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
         name = changed.rpartition(".")[2]  # without its group of options
         values = verbatim(f"{earlier.get(changed)!r}, now {settings.get(changed)!r}")
         difference = f"data ({name})" if name in _DATA else f"options ({{{name}}}: {values})"
-        run = "a run" if _count_epochs(folder) >= (earlier["epochs"] or 0) else "an unfinished run"
+        has_ended = earlier["epochs"] is not None and _count_epochs(folder) >= earlier["epochs"]
+        run = "a run" if has_ended else "an unfinished run"
         raise RunFolderError(
             f"{run} with other {difference} is in {verbatim(folder)}",
             "; {resume=False} discards it, another {run_dir} keeps it",
