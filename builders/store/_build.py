@@ -183,9 +183,9 @@ class _Build:
                 hint="Run graphattn build with its first corpora and without --append to rebuild the shard.",
             )
         self.shards.mkdir(exist_ok=True)
-        for leftover in self.shards.glob(".part-*"):
-            leftover.unlink()
         count = self._write_shards(previous, append=append)
+        for leftover in self.shards.glob(".part-*"):  # of killed writers, also of actors that were restarted
+            leftover.unlink()
         for path in self.shards.glob("part-*.parquet"):
             if int(path.stem.removeprefix("part-")) >= count:
                 path.unlink()

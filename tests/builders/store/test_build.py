@@ -479,6 +479,20 @@ def test_a_folder_in_which_a_build_was_killed_before_its_manifest(tmp_path, writ
     assert not list((tmp_path / "s").glob(".store.json*"))
 
 
+def test_a_worker_that_was_killed_during_the_build_leaves_no_file(tmp_path, write, trees, settings):
+    """An engine that repeats its task goes on."""
+
+    def kill_a_worker(items, description):
+        if description == "writing shards":
+            (tmp_path / "s" / "sentences" / ".part-000001.parquet.123.new").write_text("half")
+        return items
+
+    corpora = [CorpusFile(write("a.conllu", trees(30)))]
+    build_store(corpora, tmp_path / "whole", settings)
+    build_store(corpora, tmp_path / "s", settings, watch=kill_a_worker)
+    assert content(tmp_path / "whole") == content(tmp_path / "s")
+
+
 def test_other_folders_are_not_changed(tmp_path, write, trees, settings, builder):
     corpus, folder = CorpusFile(write("a.conllu", trees(9))), tmp_path / "s"
 

