@@ -51,7 +51,7 @@ def hook(frame, event, argument):
             report()
             os._exit(0)
 from MODULE import main
-sys.stdout = open(os.devnull, "w")
+sys.stdout = open("output.txt", "w")
 sys.setprofile(hook); threading.setprofile(hook)
 try: main()
 except SystemExit: pass
