@@ -136,7 +136,7 @@ def draw_picture(concepts: list[tuple[Concept, str]], path: Path) -> None:
             axes.text(_MARGIN + 0.12, y - 0.22, f"{floor}/", size=13, weight="bold", color=colours[floor], va="center")
             axes.text(_MARGIN + 0.12, y - 0.46, content, size=8.5, color=INK, va="center")
             for line, rooms in enumerate(textwrap.wrap(" ".join(list_rooms(floor)), 34)):  # beside the path
-                axes.text(_MARGIN + 0.12, y - 0.66 - 0.16 * line, rooms, size=7.5, color=GREY, va="center")
+                axes.text(_MARGIN + 0.12, y - 0.64 - 0.14 * line, rooms, size=7.5, color=GREY, va="center")
         centres = [(_MARGIN + _LEFT - 0.45, _find_lane("experiments"))]
         _write(axes, *centres[0], "a file,\na command", INK)
         for number, (concept, file) in enumerate(concepts, 1):

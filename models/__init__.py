@@ -4,7 +4,6 @@ A new model is a new file in ``encoders``. Reading corpora and making graphs bel
 experiments one floor above.
 """
 
-from graphattn.models._class_probabilities import ClassProbabilities
 from graphattn.models._corpus import Corpus
 from graphattn.models._decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import (
@@ -23,7 +22,6 @@ from graphattn.models._encoders import (
     make_encoder,
     register_encoder,
 )
-from graphattn.models._entities import EntitySpan, TaggedText
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.loading import TASKS, load, register_task
@@ -38,7 +36,9 @@ from graphattn.models._estimators.text_regressor import PairRegressor, TextRegre
 from graphattn.models._estimators.translator import Translator
 from graphattn.models._estimators.word_inputs import WordInputs
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models._reports import Outcomes, Report
+from graphattn.models._results.class_probabilities import ClassProbabilities
+from graphattn.models._results.entities import EntitySpan, TaggedText
+from graphattn.models._results.reports import Outcomes, Report
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions
 

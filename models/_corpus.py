@@ -25,9 +25,9 @@ from graphattn.builders._graph_builder import CLS_ID, TokenFeature
 from graphattn.builders._layout import Layout
 from graphattn.builders._lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders._word_boundaries import Source
-from graphattn.models._characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
-from graphattn.models._lexicon import Lexicon
-from graphattn.models._spelling import hash_tokens
+from graphattn.models._features.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
+from graphattn.models._features.hashing import hash_tokens
+from graphattn.models._features.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store

@@ -20,10 +20,10 @@ from typing_extensions import override
 
 from graphattn.builders.tag_schemes import extract_spans
 from graphattn.exceptions import ConfigError, GraphAttnError
-from graphattn.models._class_probabilities import name_class
 from graphattn.models._estimators.loading import load
 from graphattn.models._estimators.sequence_tagger import SequenceTagger
 from graphattn.models._estimators.text_classifier import TextClassifier
+from graphattn.models._results.class_probabilities import name_class
 
 _KEY = "graphattn"
 _COMPONENTS: WeakValueDictionary[str, Component] = WeakValueDictionary()

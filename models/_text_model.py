@@ -22,7 +22,7 @@ from graphattn.exceptions import ModelDirectoryError
 from graphattn.models._corpus import Batch
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights
-from graphattn.models._token_embedding import TokenEmbedding
+from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.heads._linear_branch import LinearBranch
 

@@ -28,7 +28,7 @@ from graphattn.options import list_options
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
-    from graphattn.models._reports import Report
+    from graphattn.models._results.reports import Report
 
 EXAMPLES = (
     "graphattn evaluate model test.tsv --picture confusion.png --curves curves.png --mistakes mistakes.tsv\n\n"
@@ -96,7 +96,7 @@ def evaluate(
 
     Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
     """
-    from graphattn.models._saving import CARD
+    from graphattn.models._files.saving import CARD
 
     _check_files(
         out, (picture, curves), mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)]

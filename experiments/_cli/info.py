@@ -48,12 +48,12 @@ def info(
     from graphattn.builders._paths import is_store
 
     if not os.path.exists(folder):
-        from graphattn.models._hub import find_model
+        from graphattn.models._files.hub import find_model
 
         folder = find_model(folder)
     if any(os.path.isfile(folder / name) for name in _MODEL_FILES):
         from graphattn.models import load
-        from graphattn.models._saving import check_notes
+        from graphattn.models._files.saving import check_notes
 
         print("\n".join(_model_lines(folder, load(folder, device="cpu"))))
         if check:

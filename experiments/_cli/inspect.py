@@ -253,7 +253,7 @@ def _inspect_words(inspection: Inspection) -> None:
 def _format_words(attributions: WordAttributions, top: int) -> list[str]:
     """The text, the explained quantity, and the words with the largest attributions."""
     from graphattn._networkx_graphs import CLS
-    from graphattn.models._numbers import choose_format
+    from graphattn.models._results.numbers import choose_format
     from graphattn.models.inspection.notebook import printable
 
     table = attributions.table[attributions.table.word != CLS]

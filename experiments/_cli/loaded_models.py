@@ -55,8 +55,8 @@ class ModelSettings:
 
         from graphattn._devices import find_device
         from graphattn.experiments._cli.user_modules import list_imported_modules
-        from graphattn.models._hub import find_model
-        from graphattn.models._saving import read_digest
+        from graphattn.models._files.hub import find_model
+        from graphattn.models._files.saving import read_digest
         from graphattn.models.pretrained._checkpoint import digest_directory
 
         load_once.cache_clear()  # the model of an earlier command in this process
@@ -115,7 +115,7 @@ def load_once(settings: ModelSettings) -> Estimator:
     if settings.threshold:
         change_thresholds(estimator, settings.threshold)
     if settings.weights is not None:
-        from graphattn.models._saving import share_weights
+        from graphattn.models._files.saving import share_weights
 
         model: Any = estimator.encoder_ if settings.is_hugging_face else estimator.model_
         share_weights(model, settings.weights)
@@ -136,8 +136,8 @@ def load_model(
     The parser has no effect unless the encoder uses dependency arcs. A model with another digest is an error.
     """
     from graphattn.models._estimators.loading import load_files
-    from graphattn.models._hub import find_model
-    from graphattn.models._saving import read_model
+    from graphattn.models._files.hub import find_model
+    from graphattn.models._files.saving import read_model
 
     model = find_model(model)
     files = read_model(model)
@@ -158,7 +158,7 @@ def load_model(
 
 def find_directory(model: Path) -> Path:
     """The directory of a model of ours or of Hugging Face, which is downloaded for a name on its hub."""
-    from graphattn.models._hub import check_has_owner, is_hub_name
+    from graphattn.models._files.hub import check_has_owner, is_hub_name
     from graphattn.models.pretrained import _checkpoint
 
     check_has_owner(model)

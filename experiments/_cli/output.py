@@ -79,7 +79,7 @@ def _same_file(path: Path, other: str | Path) -> bool:
 
 def model_files(model: Path) -> list[Path]:
     """The files of a model directory."""
-    from graphattn.models._saving import CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS
+    from graphattn.models._files.saving import CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS
 
     return [model / name for name in (CHECKPOINT, CONFIG, LABELS, TOKENIZER, WEIGHTS)]
 
@@ -110,7 +110,7 @@ def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
     >>> print_metrics({"dev": {"accuracy": 81.25}})
     dev accuracy: 81.25
     """
-    from graphattn.models._reports import format_metric
+    from graphattn.models._results.reports import format_metric
 
     if sys.stdout is None or not sys.stdout.isatty():
         for column, values in columns.items():

@@ -303,7 +303,7 @@ def predict_chunk(
     ``plain`` writes outputs of a translator or regressor without JSON, several of a source with its number and scores;
     ``row_options`` are those of ``predict_rows``.
     """
-    from graphattn.models._entities import HTML_HEAD
+    from graphattn.models._results.entities import HTML_HEAD
 
     if table is not None and table.has_confidence:
         row_options["probabilities"] = True

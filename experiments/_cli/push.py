@@ -24,6 +24,6 @@ def push(
     All files of the model directory are uploaded in one commit, with the model card as README.md. Commands and
     graphattn.load take OWNER/NAME in place of a directory. Log in before with `hf auth login`, or set HF_TOKEN.
     """
-    from graphattn.models import _hub
+    from graphattn.models._files import hub
 
-    print(_hub.push(model, name, private=private, message=message))
+    print(hub.push(model, name, private=private, message=message))

@@ -16,7 +16,7 @@ from graphattn.experiments._cli.flags import Values, merge_flags
 from graphattn.models import Estimator, InputOptions, SubwordOptions
 from graphattn.models._encoders import ENCODERS, NoEncoderOptions, options_class
 from graphattn.models._estimators.warm_start import check_same_options
-from graphattn.models._saving import read_config as read_model_config
+from graphattn.models._files.saving import read_config as read_model_config
 from graphattn.models.defaults import Resolved, choose_encoder, resolve
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import Option, ParsingOptions, list_options

@@ -19,7 +19,7 @@ from graphattn.experiments._cli.output import name_files, print_metrics, unpack_
 if TYPE_CHECKING:
     from graphattn.experiments._cli.training_plan import TrainingPlan
     from graphattn.models import Estimator
-    from graphattn.models._reports import Report
+    from graphattn.models._results.reports import Report
     from graphattn.models.training.callbacks import Tracker
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
@@ -172,7 +172,7 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 def check_overwrite(out: Path, *, overwrite: bool) -> None:
     """Reject a path that exists or cannot be written, before hours of training."""
     from graphattn.builders._atomic import is_vacant
-    from graphattn.models._saving import is_model_directory
+    from graphattn.models._files.saving import is_model_directory
 
     if is_model_directory(out):
         if not overwrite:
@@ -200,7 +200,7 @@ def choose_run_folder(values: Values, out: Path) -> str | None:
 
 def finish_run(run_dir: str | None, out: Path) -> None:
     """Remove the checkpoints of a run whose model is saved, and the model of an earlier divergence."""
-    from graphattn.models._saving import CHECKPOINT, is_model_directory
+    from graphattn.models._files.saving import CHECKPOINT, is_model_directory
     from graphattn.models.training._checkpoints import BEST
 
     if not run_dir:

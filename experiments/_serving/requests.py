@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError, verbatim
 if TYPE_CHECKING:
     from fastapi import Request
 
-    from graphattn.models._inspectable import Inspectable
+    from graphattn.models._estimators.inspectable import Inspectable
 
 Compute = Callable[[list[Any]], Sequence[Any]]
 """Computes the results of the requests of a batch, in order."""

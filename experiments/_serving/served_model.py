@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphattn import __version__
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
-from graphattn.models._class_probabilities import name_class
 from graphattn.models._estimators.inputs import as_list, as_text
+from graphattn.models._results.class_probabilities import name_class
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator

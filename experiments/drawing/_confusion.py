@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from graphattn.builders._paths import FilePath
 from graphattn.experiments.drawing._canvas import GREY, INK, add_fonts, check_count, new_picture, text_width
-from graphattn.models._reports import Outcomes
+from graphattn.models._results.reports import Outcomes
 from graphattn.models.inspection.notebook import printable
 
 MAX_CLASSES = 60
@@ -20,7 +20,7 @@ def draw_confusion(outcomes: Outcomes, path: FilePath | None = None) -> Figure:
 
     Parameters
     ----------
-    outcomes : of a :class:`~graphattn.models._reports.Report`
+    outcomes : of a :class:`~graphattn.models._results.reports.Report`
     path : writes this file, whose name ends in ``.png``, ``.svg`` or ``.pdf``
 
     Returns

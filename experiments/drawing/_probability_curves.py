@@ -8,7 +8,7 @@ from graphattn.builders._paths import FilePath
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import GREY, INK, add_fonts, assign_colours, new_picture
 from graphattn.experiments.drawing._curves import style_axes
-from graphattn.models._class_probabilities import ClassProbabilities
+from graphattn.models._results.class_probabilities import ClassProbabilities
 from graphattn.models.inspection.notebook import printable
 
 _BINS, _MOST = 10, 6

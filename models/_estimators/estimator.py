@@ -19,24 +19,24 @@ from typing_extensions import override
 from graphattn.builders import TextGraphBuilder, Vocabulary
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Corpus
-from graphattn.models._dense_model import DenseModel, make_dense_model
 from graphattn.models._encoders import EncoderOptions, encoder_options
 from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
 from graphattn.models._estimators.inputs import Columns, as_list, map_parts
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import list_decided_options
-from graphattn.models._hub import push
-from graphattn.models._inspectable import Inspectable
-from graphattn.models._model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
-from graphattn.models._onnx import write_onnx
+from graphattn.models._files.dense_model import DenseModel, make_dense_model
+from graphattn.models._files.hub import push
+from graphattn.models._files.model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
+from graphattn.models._files.onnx import write_onnx
+from graphattn.models._files.saving import METRICS, ModelFiles, write_model
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, encode_corpus, predict_corpus
-from graphattn.models._reports import Report
-from graphattn.models._saving import METRICS, ModelFiles, write_model
+from graphattn.models._results.reports import Report
 from graphattn.models._text_model import TextModel
 from graphattn.models.defaults import Facts, Resolved, choose_encoder, resolve
 from graphattn.models.heads._word_features import WordFeatureBranch

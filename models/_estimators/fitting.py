@@ -26,7 +26,6 @@ from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.warm_start import check_same_kind, copy_model, describe_architecture
 from graphattn.models._options import TrainingOptions
-from graphattn.models._plain_torch import plain_torch
 from graphattn.models._prediction import count_truncation, predict_corpus
 from graphattn.models.heads._word_features import WordFeatureBranch
 from graphattn.models.training._contrastive import train_contrastive
@@ -35,6 +34,7 @@ from graphattn.models.training._frozen import fit_frozen
 from graphattn.models.training._hints import hint_at_loss
 from graphattn.models.training._linear_branch import fit_linear_branch
 from graphattn.models.training._loop import train
+from graphattn.models.training._plain_torch import plain_torch
 from graphattn.models.training._processes import is_first_process
 from graphattn.models.training.callbacks import Tracker, make_log
 

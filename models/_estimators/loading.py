@@ -12,10 +12,10 @@ from graphattn.builders._json_types import check_fields, check_json, require_key
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
 from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator
-from graphattn.models._hub import find_model
+from graphattn.models._files.hub import find_model
+from graphattn.models._files.saving import CONFIG, ModelFiles, is_run, read_model
 from graphattn.models._options import INPUTS, resolve_precision
-from graphattn.models._plain_torch import plain_torch
-from graphattn.models._saving import CONFIG, ModelFiles, is_run, read_model
+from graphattn.models.training._plain_torch import plain_torch
 
 EstimatorT = TypeVar("EstimatorT", bound=Estimator)
 

@@ -15,12 +15,12 @@ from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import SCHEMES
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._entities import TaggedText, format_conll
 from graphattn.models._estimators.estimator import Estimator, list_arguments, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.tag import Tagging
 from graphattn.models._estimators.text_classifier import Classes, WeightedOptions
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models._results.entities import TaggedText, format_conll
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions, option
 

@@ -12,13 +12,13 @@ from typing_extensions import override
 
 from graphattn._validation import require_choice, require_range
 from graphattn.exceptions import ConfigError
-from graphattn.models._class_probabilities import name_class
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator, PresetOptions, list_arguments, preset_option
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
+from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models._saving import ModelFiles
+from graphattn.models._results.class_probabilities import name_class
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.training._decisions import METRICS
 from graphattn.options import ParsingOptions, option

@@ -15,17 +15,17 @@ from graphattn.builders._layout import advise_parser
 from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
-from graphattn.models._characters import CharacterVocabulary
 from graphattn.models._corpus import Corpus, truncate_lengths
 from graphattn.models._encoders import Encoder, EncoderOptions
 from graphattn.models._estimators.inputs import Columns, iter_chunks
 from graphattn.models._estimators.parsing import check_scheme, count_relations, parse_column
 from graphattn.models._estimators.word_checks import expect_unknown_words, warn_about_words
-from graphattn.models._lexicon import FeatureValues, Gazetteer, Lexicon
+from graphattn.models._features.characters import CharacterVocabulary
+from graphattn.models._features.hashing import FEATURES
+from graphattn.models._features.lexicon import FeatureValues, Gazetteer, Lexicon
+from graphattn.models._features.token_embedding import TokenEmbedding, part_widths
 from graphattn.models._options import INPUTS, InputOptions
 from graphattn.models._prediction import warn_of_truncation
-from graphattn.models._spelling import FEATURES
-from graphattn.models._token_embedding import TokenEmbedding, part_widths
 from graphattn.options import ParsingOptions
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._token_embedding import TokenEmbedding
+from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.options import Options
 
 _CHANGEABLE = {

@@ -22,8 +22,8 @@ from graphattn.models._estimators.inputs import Columns, check_same_tokenization
 from graphattn.models._estimators.text_inputs import InputLayers, TextInputs, register_inputs
 from graphattn.models._estimators.warm_start import copy_vectors
 from graphattn.models._estimators.word_checks import hint_at_unsplit_texts, share_of_cut_words
+from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.models._options import InputOptions
-from graphattn.models._token_embedding import TokenEmbedding
 from graphattn.models.training._cooccurrence import ppmi_vectors
 from graphattn.models.training._hints import hint_at_dotless_i
 from graphattn.options import ParsingOptions

@@ -26,7 +26,7 @@ from graphattn.builders._subwords import join_pieces
 from graphattn.builders.relations import parse_relation
 from graphattn.builders.relations._names import split_heads
 from graphattn.exceptions import ConfigError
-from graphattn.models._inspectable import EncodedInputs, Inspectable
+from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable
 from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import AttentionMap, Floats
 from graphattn.models.inspection._capture import ForwardCapture, attention_maps, node_texts, part_name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn._schema import WORD
 from graphattn.builders._sentence import Sentence
-from graphattn.models._class_probabilities import name_class
+from graphattn.models._results.class_probabilities import name_class
 from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import TARGET, AttentionMap
 from graphattn.models.inspection._capture import part_name

@@ -24,7 +24,7 @@ from graphattn.builders._paths import resolve_path
 from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._estimators.inputs import as_collection
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._prediction import count_truncation, run_model
 from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import scale_of

@@ -16,7 +16,7 @@ from graphattn._edges import Graph, as_batch
 from graphattn._networkx_graphs import CLS
 from graphattn._schema import TOKEN
 from graphattn.exceptions import GraphAttnError
-from graphattn.models._numbers import choose_format
+from graphattn.models._results.numbers import choose_format
 from graphattn.models.inspection._attention_map import for_display
 
 if TYPE_CHECKING:

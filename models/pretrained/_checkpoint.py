@@ -21,7 +21,7 @@ from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._regular_files import NAMES, SETTINGS, UnsuitableFileError, file_sha256, read_text
 from graphattn.builders._tensor_files import TensorFile
 from graphattn.exceptions import ConfigError, ModelDirectoryError
-from graphattn.models._hub import check_has_owner, download
+from graphattn.models._files.hub import check_has_owner, download
 from graphattn.models._text_model import check_finite
 from graphattn.models.pretrained._architecture import FAMILIES, Architecture
 from graphattn.models.pretrained._schema import (

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
-from graphattn.models._class_probabilities import name_class
-from graphattn.models._dense_model import list_own_layers
+from graphattn.models._files.dense_model import list_own_layers
+from graphattn.models._results.class_probabilities import name_class
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead
 from graphattn.models.pretrained._architecture import FAMILIES

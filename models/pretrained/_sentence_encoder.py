@@ -27,10 +27,9 @@ from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, Tr
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._estimators.inputs import CHUNK, as_collection, single_column
+from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable, check_input
 from graphattn.models._estimators.named_columns import KnownColumns
-from graphattn.models._inspectable import EncodedInputs, Inspectable, check_input
 from graphattn.models._options import InputOptions, resolve_precision
-from graphattn.models._plain_torch import plain_torch
 from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget, warn_of_truncation
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.heads._pooling import UNIT, pool
@@ -53,10 +52,11 @@ from graphattn.models.pretrained._settings import (
     TOKENIZER_CONFIG,
     check_settings,
 )
+from graphattn.models.training._plain_torch import plain_torch
 from graphattn.options import Parameters
 
 if TYPE_CHECKING:
-    from graphattn.models._dense_model import DenseModel
+    from graphattn.models._files.dense_model import DenseModel
     from graphattn.models.inspection import Attention
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
@@ -79,7 +79,7 @@ class Encoding:
 
 
 class HeadlessModel(nn.Module):
-    """An encoder as the module of an :class:`~graphattn.models._inspectable.Inspectable`."""
+    """An encoder as the module of an :class:`~graphattn.models._estimators.inspectable.Inspectable`."""
 
     cross_heads = 0
 
@@ -375,7 +375,7 @@ class SentenceEncoder(Inspectable, Parameters):
         ConfigError
             for heads along other relations than windows and ``all``
         """
-        from graphattn.models._dense_model import DenseModel, DensePooling, make_dense_encoder
+        from graphattn.models._files.dense_model import DenseModel, DensePooling, make_dense_encoder
 
         self._check_fitted()
         if self.settings_.prompt or self.width_ < self.encoder_.width:
@@ -400,7 +400,7 @@ class SentenceEncoder(Inspectable, Parameters):
         MissingPackageError
             without the packages of ``graphattn[onnx]``
         """
-        from graphattn.models._onnx import write_onnx
+        from graphattn.models._files.onnx import write_onnx
 
         model, vocabulary = self.to_dense(), self.encoder_.vocabulary
         limit, segments = self.inputs_.max_tokens_per_text, self.encoder_.architecture.types > 1

@@ -26,9 +26,9 @@ from graphattn.exceptions import (
     verbatim,
     warn_caller,
 )
+from graphattn.models._files.saving import CHECKPOINT
+from graphattn.models._files.saving import RUN_SETTINGS as SETTINGS
 from graphattn.models._options import TrainingOptions
-from graphattn.models._saving import CHECKPOINT
-from graphattn.models._saving import RUN_SETTINGS as SETTINGS
 from graphattn.models.training._processes import is_first_process
 
 HISTORY, BEST = "history.json", "best.safetensors"

@@ -32,9 +32,9 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError
 from graphattn.layers._linear import forget_gradients
 from graphattn.models._corpus import Corpus
+from graphattn.models._files.saving import CHECKPOINT, ModelFiles, pack_model
 from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import predict_decisions
-from graphattn.models._saving import CHECKPOINT, ModelFiles, pack_model
 from graphattn.models._text_model import Trainable
 from graphattn.models.training._averaging import Average, EpochAverage, WeightAverage
 from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder

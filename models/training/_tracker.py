@@ -21,7 +21,7 @@ from graphattn._optional_packages import import_optional
 from graphattn._validation import require_choice
 from graphattn.builders._atomic import write_text
 from graphattn.exceptions import ConfigError, printable
-from graphattn.models._reports import Report
+from graphattn.models._results.reports import Report
 
 TRACKERS = ("csv", "tensorboard", "wandb", "mlflow", "trackio")
 """Each but the first is the name of its package, and of the extra that installs it."""

@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed, write_text
 from graphattn.builders._regular_files import NAMES, read_text
+from graphattn.models._files.saving import KEEP_BEST, PACKED
 from graphattn.models._options import TrainingOptions
-from graphattn.models._saving import KEEP_BEST, PACKED
 from graphattn.models.training._averaging import Average, swap_in_averages
 from graphattn.models.training._checkpoints import BEST, HISTORY
 from graphattn.models.training._processes import is_first_process

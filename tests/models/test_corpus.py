@@ -10,8 +10,8 @@ import torch
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.relations import parse_relation
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
-from graphattn.models._characters import CharacterVocabulary
 from graphattn.models._corpus import BatchShard, Corpus, digest_of
+from graphattn.models._features.characters import CharacterVocabulary
 
 TEXTS = [["a", "dog"], [], ["barks"], ["the", "dog", "barks", "loudly"], ["a"]]
 TAGS = (np.array([0, 1, 2, 0, 1, 2, 3, 0]), np.array([2, 0, 1, 4, 1]))

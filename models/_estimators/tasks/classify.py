@@ -22,7 +22,6 @@ from graphattn._validation import require_range
 from graphattn.builders import Example, Sentence
 from graphattn.builders._values import describe_value, is_missing
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, verbatim, warn_caller
-from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.indicators import (
@@ -34,16 +33,17 @@ from graphattn.models._estimators.indicators import (
     list_rows,
 )
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
+from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.labels import LabelSet, plain_label
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
 from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions, predict_corpus
-from graphattn.models._reports import Outcomes
-from graphattn.models._saving import ModelFiles
+from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
+from graphattn.models._results.reports import Outcomes
 from graphattn.models.heads import ClassificationHead, Head, PairHead
 from graphattn.models.training._decisions import FOLDS, ScoredTexts, calibrate, is_small, tune_thresholds
 from graphattn.models.training._hints import (

@@ -13,16 +13,16 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
-from graphattn.models._class_probabilities import ClassProbabilities, name_class
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.inputs import Columns
+from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.labels import LabelSet, find_respellings, plain_label
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
-from graphattn.models._reports import Outcomes, Report
-from graphattn.models._saving import ModelFiles
+from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
+from graphattn.models._results.reports import Outcomes, Report
 from graphattn.models.training._hints import hint_at_invisible_ends, hint_at_single_class
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from graphattn.builders import Example, Sentence
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
+from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._inspectable import EncodedInputs
-from graphattn.models._numbers import name_numbers, shorten
+from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
-from graphattn.models._reports import Report, bootstrap_correlation
-from graphattn.models._saving import ModelFiles
+from graphattn.models._results.numbers import name_numbers, shorten
+from graphattn.models._results.reports import Report, bootstrap_correlation
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
 from graphattn.models.training._metrics import regression_metrics
 

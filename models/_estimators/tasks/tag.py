@@ -25,7 +25,6 @@ from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, e
 from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._entities import EntitySpan, TaggedText, locate_words, merge_ranges
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.inputs import Columns, input_fields, resolve_labels
 from graphattn.models._estimators.labels import LabelSet
@@ -34,9 +33,10 @@ from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._lexicon import FeatureValues
+from graphattn.models._features.lexicon import FeatureValues
 from graphattn.models._prediction import Predictions, segment_probability
-from graphattn.models._reports import Outcomes
+from graphattn.models._results.entities import EntitySpan, TaggedText, locate_words, merge_ranges
+from graphattn.models._results.reports import Outcomes
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads._word_features import WordFeatureBranch
 from graphattn.models.training._hints import hint_at_forgotten_classes, hint_at_marks, hint_at_misspelt_entities

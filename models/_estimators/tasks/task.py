@@ -26,16 +26,16 @@ from graphattn.models._estimators.inputs import (
     single_column,
     strip_columns,
 )
+from graphattn.models._estimators.inspectable import EncodedInputs, check_input
 from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, expand_recipe
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._inspectable import EncodedInputs, check_input
+from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import INPUTS
 from graphattn.models._prediction import Predictions, predict_decisions
-from graphattn.models._reports import Report
-from graphattn.models._saving import ModelFiles
+from graphattn.models._results.reports import Report
 from graphattn.models._text_model import TextModel, Trainable
 from graphattn.models.heads import Head
 from graphattn.models.heads._linear_branch import LinearBranch

@@ -29,6 +29,7 @@ from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, 
 from graphattn.models._decoders.options import PRESETS, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.inputs import Columns, as_list, input_fields, single_column
+from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.parsing import make_roots, warn_about_missing_parses
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
@@ -36,11 +37,10 @@ from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Examples, Task
 from graphattn.models._estimators.text_inputs import TextInputs
-from graphattn.models._inspectable import EncodedInputs
+from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import InputOptions
 from graphattn.models._prediction import Predictions, run_model
-from graphattn.models._reports import Report
-from graphattn.models._saving import ModelFiles
+from graphattn.models._results.reports import Report
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.training._hints import hint_at_empty_texts, hint_at_short_references, hint_at_tokenizer
 from graphattn.models.training._text_metrics import (

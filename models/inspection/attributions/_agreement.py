@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from graphattn._validation import require_range
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models.inspection._attention import predict_attention
 from graphattn.models.inspection.attributions._gradients import by_source, gradient_times_weight
 from graphattn.models.inspection.attributions._integrated_gradients import integrated_gradients

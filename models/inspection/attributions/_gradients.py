@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._text_model import in_evaluation, set_gradients
 from graphattn.models.inspection._attention import attention_of
 

@@ -17,7 +17,7 @@ from graphattn._schema import TOKEN
 from graphattn._validation import require_range
 from graphattn.builders._graph_builder import CLS_ID
 from graphattn.models._corpus import Batch
-from graphattn.models._inspectable import EncodedInputs, Inspectable
+from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable
 from graphattn.models._prediction import MAX_TOKENS
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.inspection._attention import word_texts

@@ -17,7 +17,7 @@ from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Corpus
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.inspection._attention import Attention, attention_of

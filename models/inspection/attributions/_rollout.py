@@ -11,7 +11,7 @@ from networkx.algorithms.flow import shortest_augmenting_path
 
 from graphattn._validation import require_range
 from graphattn.exceptions import ConfigError
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models.inspection._attention import Attention, predict_attention
 from graphattn.models.inspection._attention_map import Floats
 

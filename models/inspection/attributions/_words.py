@@ -15,7 +15,7 @@ from graphattn._schema import TOKEN
 from graphattn._validation import require_choice, require_range
 from graphattn.builders._spelling import compose
 from graphattn.exceptions import ConfigError
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models.inspection._attention import word_texts
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.attributions._integrated_gradients import integrate

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._paths import write_error
 from graphattn.exceptions import ConfigError
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models.inspection.page._packing import pack_page
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.exceptions import ConfigError
-from graphattn.models._class_probabilities import name_class
+from graphattn.models._results.class_probabilities import name_class
 
 MAX_EDGES = 1_000_000
 """Edges of one text on a page, over all layers and heads: about five megabytes."""

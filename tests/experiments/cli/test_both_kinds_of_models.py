@@ -8,7 +8,7 @@ from graphattn.experiments._serving.requests import require_texts
 from graphattn.experiments._serving.served_model import ServedModel
 from graphattn.experiments.papers._smoke import write_model
 from graphattn.models import TrainingOptions
-from graphattn.models._inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 
 WORDS = ["a", "film", "dog", "barks", "lovely"]
 

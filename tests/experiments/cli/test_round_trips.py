@@ -29,7 +29,7 @@ from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_sto
 from graphattn.exceptions import DataError
 from graphattn.experiments._cli.output import encode_line
 from graphattn.experiments._cli.tables import format_row, format_table
-from graphattn.models._entities import EntitySpan, TaggedText, format_conll
+from graphattn.models._results.entities import EntitySpan, TaggedText, format_conll
 
 BLANKS_AND_CONTROLS = [
     character

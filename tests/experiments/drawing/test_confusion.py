@@ -4,7 +4,7 @@ import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import draw_confusion
-from graphattn.models._reports import Outcomes
+from graphattn.models._results.reports import Outcomes
 
 
 def test_every_count_and_name_is_drawn(read_texts):

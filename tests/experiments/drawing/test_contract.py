@@ -17,7 +17,7 @@ from graphattn.experiments.drawing._curves import Panel, draw_panels
 from graphattn.experiments.drawing._sentence import draw_sentence
 from graphattn.experiments.papers._experiment import Experiment, Row
 from graphattn.experiments.papers._figures import draw_experiment
-from graphattn.models._reports import ClassProbabilities, Outcomes
+from graphattn.models._results.reports import ClassProbabilities, Outcomes
 from graphattn.models.inspection import summarise
 
 CURVES = {"a": [(1.0, 2.0), (10.0, 3.0)]}

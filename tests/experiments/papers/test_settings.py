@@ -13,7 +13,7 @@ from graphattn.models import InputOptions
 from graphattn.models._encoders import ENCODERS, encoder_options
 from graphattn.models._encoders.mtsa import MTSAOptions
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER
-from graphattn.models._token_embedding import part_widths
+from graphattn.models._features.token_embedding import part_widths
 
 
 @pytest.fixture(autouse=True)

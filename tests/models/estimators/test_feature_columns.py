@@ -13,7 +13,7 @@ import torch
 from graphattn import Sentence, load
 from graphattn.builders.readers import read_conll
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models._lexicon import COLUMN_WIDTH, FeatureValues
+from graphattn.models._features.lexicon import COLUMN_WIDTH, FeatureValues
 from graphattn.models.inspection.attributions._integrated_gradients import integrate
 
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import HeadOptions, PairRegressor, TextRegressor, TrainingOptions, load
-from graphattn.models._model_card import _format_report
+from graphattn.models._files.model_card import _format_report
 from graphattn.models.inspection.attributions._gradients import gradient_times_weight
 
 KINDS = ("regressor", "pair regressor")

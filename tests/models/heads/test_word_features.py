@@ -4,8 +4,8 @@ import torch
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.models._corpus import Corpus
-from graphattn.models._lexicon import FeatureValues, Lexicon
-from graphattn.models._spelling import hash_word_features
+from graphattn.models._features.hashing import hash_word_features
+from graphattn.models._features.lexicon import FeatureValues, Lexicon
 from graphattn.models.heads._word_features import COLUMN_OFFSETS, OFFSETS, WordFeatureBranch, list_word_keys
 
 TEXTS = [["Anna", "met", "Bob"], [], ["NATO"], ["a", "b", "c", "d", "e", "f"]]

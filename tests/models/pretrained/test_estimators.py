@@ -29,7 +29,7 @@ from graphattn.models import (
 )
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.word_inputs import WordInputs
-from graphattn.models._lexicon import COLUMN_WIDTH
+from graphattn.models._features.lexicon import COLUMN_WIDTH
 from graphattn.models.defaults import Facts
 from graphattn.models.inspection._summary import CHUNK, summarise
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients, word_attributions

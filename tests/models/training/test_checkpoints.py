@@ -20,7 +20,7 @@ from graphattn import load
 from graphattn.builders._atomic import write_sealed
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, TrainingError
 from graphattn.models import TrainingOptions
-from graphattn.models._saving import check_notes
+from graphattn.models._files.saving import check_notes
 from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
 
 
@@ -78,7 +78,7 @@ def test_a_run_that_cannot_be_loaded(corpus, tiny, killed_at, tmp_path, monkeypa
         load(tmp_path / "model")
     checkpoint = run / "last.ckpt"
     with monkeypatch.context() as patch:
-        patch.setattr("graphattn.models._saving.is_run", lambda path: True)
+        patch.setattr("graphattn.models._files.saving.is_run", lambda path: True)
         with pytest.raises(ModelDirectoryError, match="is damaged"):
             load(tmp_path / "ended")
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])

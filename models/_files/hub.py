@@ -11,8 +11,8 @@ from typing import Any
 from graphattn import __version__
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import ConfigError, ModelDirectoryError, verbatim
-from graphattn.models._model_card import set_name
-from graphattn.models._saving import (
+from graphattn.models._files.model_card import set_name
+from graphattn.models._files.saving import (
     CARD,
     CONFIG,
     WEIGHTS,

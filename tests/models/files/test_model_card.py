@@ -7,8 +7,8 @@ import yaml
 
 from graphattn import SequenceTagger, TextClassifier, load
 from graphattn.models import InputOptions, MSTransOptions, TrainingOptions
-from graphattn.models._model_card import add_results, set_name
-from graphattn.models._reports import Report
+from graphattn.models._files.model_card import add_results, set_name
+from graphattn.models._results.reports import Report
 
 TINY = MSTransOptions(hidden=8, heads=2, layers=1)
 TEXTS = [f"a {word} film of {number} scenes" for number in range(15) for word in ("good", "bad")]

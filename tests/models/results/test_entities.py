@@ -13,7 +13,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.builders.readers import read_conll
 from graphattn.builders.tag_schemes import extract_spans
 from graphattn.exceptions import ConfigError
-from graphattn.models._entities import EntitySpan, TaggedText, format_conll
+from graphattn.models._results.entities import EntitySpan, TaggedText, format_conll
 
 HOSTILE = "<script>alert('&')</script>"
 

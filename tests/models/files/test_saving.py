@@ -30,12 +30,10 @@ from graphattn.models import (
     load,
     register_task,
 )
-from graphattn.models import (
-    _saving as saving,
-)
 from graphattn.models._estimators import loading
 from graphattn.models._estimators.tasks.classify import Classification
-from graphattn.models._saving import FORMAT, ModelFiles, check_notes, read_config, read_model, write_model
+from graphattn.models._files import saving
+from graphattn.models._files.saving import FORMAT, ModelFiles, check_notes, read_config, read_model, write_model
 from graphattn.models.inspection import summarise
 from graphattn.models.inspection._summary import save_tables
 
@@ -606,7 +604,7 @@ def test_weights_can_have_any_strides(tmp_path):
     assert torch.equal(read_model(tmp_path / "model").weights["turned"], turned)
 
 
-SAVED = Path(__file__).parents[1] / "data" / "models"
+SAVED = Path(__file__).parents[2] / "data" / "models"
 """Models in the first released format, one of each task and of some encoders, with their predictions."""
 SAVED_TASKS = ("classify", "pair", "tag", "translate")
 TASK_OF = {"duo": "classify", "mtsa": "tag", "umst": "translate"}

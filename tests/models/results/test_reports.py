@@ -13,7 +13,7 @@ from sklearn.metrics import classification_report, confusion_matrix
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from graphattn.builders.tag_schemes import extract_spans
-from graphattn.models._reports import NONE, Outcomes, bootstrap_correlation, bootstrap_f1
+from graphattn.models._results.reports import NONE, Outcomes, bootstrap_correlation, bootstrap_f1
 
 
 def assert_same_rows(actual, expected):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from graphattn.builders._spelling import spell, split_clusters
 
 FEATURES = 1
-"""Version of the features of words, here and in :mod:`~graphattn.models._lexicon`; increase it when one changes."""
+"""Version of these features and those of :mod:`~graphattn.models._features.lexicon`; increase it when one changes."""
 _LETTERS = ((re.compile(r"[^\W\d_]"), lambda match: "X" if match[0].isupper() else "x"), (re.compile(r"\d"), "d"))
 _RUN = re.compile(r"(.)\1{2,}")
 

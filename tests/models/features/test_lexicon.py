@@ -12,7 +12,7 @@ from graphattn.builders import Sentence
 from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 from graphattn.models import InputOptions
-from graphattn.models._lexicon import SUFFIX_WIDTH, Gazetteer, Lexicon, LexiconFeatures, suffix_ids
+from graphattn.models._features.lexicon import SUFFIX_WIDTH, Gazetteer, Lexicon, LexiconFeatures, suffix_ids
 
 SPLITTER = WordSplitter.by_rule("web")
 

@@ -13,10 +13,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.flags import as_flag
 from graphattn.layers import DenseAttention, edges_of
 from graphattn.models import HeadOptions, InputOptions, MSTransOptions, TextRegressor, TrainingOptions
-from graphattn.models._dense_model import check_exportable, make_dense_encoder
 from graphattn.models._encoders import MSTransEncoder
+from graphattn.models._files.dense_model import check_exportable, make_dense_encoder
 
-from .padded import MODELS, pad_ids
+from ..padded import MODELS, pad_ids
 
 RANDOM = np.random.default_rng(0)
 TEXTS = [" ".join(RANDOM.choice(list("abcdefgh"), count)) for count in (1, 2, 3, 5, 8, 13, 21, 33, 47, 60)]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphattn import load
-from graphattn.models._plain_torch import plain_torch
+from graphattn.models.training._plain_torch import plain_torch
 
 KINDS = ("classifier", "tagger", "regressor")
 CONTEXTS = {"inference mode": torch.inference_mode, "no gradients": torch.no_grad}

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models._characters import (
+from graphattn.models._features.characters import (
     CAPITALS,
     MAX_CHARACTERS,
     UNKNOWN,

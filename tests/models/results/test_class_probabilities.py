@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 from sklearn import metrics
 
-from graphattn.models._class_probabilities import ALL, BINS, ClassProbabilities
+from graphattn.models._results.class_probabilities import ALL, BINS, ClassProbabilities
 
 
 def draw(classes, count=200, seed=0):

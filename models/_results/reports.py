@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn.models._class_probabilities import ClassProbabilities, name_class
-from graphattn.models._numbers import format_number, spread
+from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
+from graphattn.models._results.numbers import format_number, spread
 
 Counts = npt.NDArray[np.int64]
 NONE = "(none)"

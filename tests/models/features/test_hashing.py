@@ -3,8 +3,8 @@ import unicodedata
 
 import pytest
 
-from graphattn.models._lexicon import suffix_ids
-from graphattn.models._spelling import FEATURES, hash_tokens, hash_word_features, word_shape
+from graphattn.models._features.hashing import FEATURES, hash_tokens, hash_word_features, word_shape
+from graphattn.models._features.lexicon import suffix_ids
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.models._characters import CharacterVocabulary, TokenTypeIndex
+from graphattn.models._features.characters import CharacterVocabulary, TokenTypeIndex
+from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.models._options import InputOptions
-from graphattn.models._token_embedding import TokenEmbedding
 
 IDS = torch.tensor([2, 1, 0, 3, 5, 3])
 VECTORS = np.random.default_rng(0).normal(2, 3, (7, 4)).astype(np.float32)

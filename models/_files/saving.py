@@ -24,8 +24,8 @@ from graphattn.builders._paths import resolve_path
 from graphattn.builders._regular_files import NAMES, SETTINGS, file_sha256, read_bytes, read_text
 from graphattn.builders._tensor_files import TensorFile
 from graphattn.exceptions import ModelDirectoryError, printable
-from graphattn.models._plain_torch import plain_torch
 from graphattn.models._text_model import check_finite
+from graphattn.models.training._plain_torch import plain_torch
 
 FORMAT = 1
 """Version of the directory's layout; increased when an older GraphAttn cannot read it."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from graphattn.models._numbers import choose_format, format_number, name_numbers, shorten, spread
+from graphattn.models._results.numbers import choose_format, format_number, name_numbers, shorten, spread
 
 
 @pytest.mark.parametrize("scale", [1e-37, 3e-7, 1.0, 30.0, 1e12, 1e37])

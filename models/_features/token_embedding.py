@@ -14,8 +14,8 @@ from graphattn._devices import to_device
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
 from graphattn.layers._dropout import dropout
 from graphattn.layers._linear import Embedding, Linear, embedding
-from graphattn.models._characters import CAPITALS_WIDTH, CharacterFeatures, TokenTypeBatch
-from graphattn.models._lexicon import Lexicon, LexiconFeatures
+from graphattn.models._features.characters import CAPITALS_WIDTH, CharacterFeatures, TokenTypeBatch
+from graphattn.models._features.lexicon import Lexicon, LexiconFeatures
 from graphattn.models._options import InputOptions
 
 UNKNOWN_ID = 1

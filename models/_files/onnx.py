@@ -19,7 +19,7 @@ from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._paths import resolve_path, write_error
 from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.exceptions import ConfigError
-from graphattn.models._dense_model import DenseModel
+from graphattn.models._files.dense_model import DenseModel
 
 TOKENIZER = "tokenizer.json"
 _STATES = ["last_hidden_state", "sentence_embedding"]

@@ -14,8 +14,8 @@ import yaml
 
 from graphattn import __version__
 from graphattn.exceptions import printable
-from graphattn.models._inspectable import Inspectable
-from graphattn.models._reports import LEVEL, Report, format_metric, format_rows
+from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._results.reports import LEVEL, Report, format_metric, format_rows
 
 _PIPELINES = {
     "classify": "text-classification",
