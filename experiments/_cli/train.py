@@ -192,7 +192,7 @@ def train_model(
     from graphattn.experiments._cli.explain import format_options
     from graphattn.models import load
     from graphattn.models.defaults import Facts
-    from graphattn.models.training._processes import own_rank
+    from graphattn.models.training._processes import ignore_launcher_rank
 
     estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out), **training)
     if init_from := plan.values.get("init_from"):
@@ -226,7 +226,7 @@ def train_model(
         if explain:
             resolved = estimator.resolve_options(Facts(examples=count_texts(corpora["training"][0])))
             print(format_options(resolved, set_names=plan.set_names, unused=estimator.unused_options), flush=True)
-        with own_rank(estimator.training):
+        with ignore_launcher_rank(estimator.training):
             return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
 
 

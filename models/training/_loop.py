@@ -39,7 +39,7 @@ from graphattn.models._text_model import Trainable
 from graphattn.models.training._averaging import Average, EpochAverage, WeightAverage
 from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
 from graphattn.models.training._module import BatchLoader, Decide, Evaluate, SharedBatches, TrainingModule, quiet
-from graphattn.models.training._processes import OwnProcesses, choose_strategy, is_launched, own_rank
+from graphattn.models.training._processes import OwnProcesses, choose_strategy, ignore_launcher_rank, is_launched
 from graphattn.models.training._tracker import fits_tensorboard
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
 
@@ -74,7 +74,7 @@ def train(
     loader = BatchLoader(corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list)
     module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
-    with own_rank(options), run_folder(options) as folder, quiet(), torch.random.fork_rng():
+    with ignore_launcher_rank(options), run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
         average = None if _has(callbacks, WeightAveraging) else _make_average(options)
         packed = None if files is None else pack_model(files, model.state_dict().keys())

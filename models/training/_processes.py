@@ -37,7 +37,7 @@ def is_first_process(options: TrainingOptions) -> bool:
 
 
 @contextmanager
-def own_rank(options: TrainingOptions) -> Iterator[None]:
+def ignore_launcher_rank(options: TrainingOptions) -> Iterator[None]:
     """Let Lightning's loggers write in a run that starts its processes itself, whatever variables say."""
     rank = rank_zero_only.rank  # type: ignore[attr-defined]
     if not is_launched(options):

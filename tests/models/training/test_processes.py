@@ -6,7 +6,7 @@ import pytest
 from lightning.pytorch.utilities import rank_zero_only
 
 from graphattn.models import TrainingOptions
-from graphattn.models.training._processes import OwnProcesses, is_first_process, is_launched, own_rank
+from graphattn.models.training._processes import OwnProcesses, ignore_launcher_rank, is_first_process, is_launched
 from graphattn.models.training.callbacks import Tracker
 
 LAUNCHERS = {
@@ -56,7 +56,7 @@ def test_a_rank_counts_where_a_launcher_starts_the_processes(options, launched, 
     monkeypatch.setattr(rank_zero_only, "rank", 1)
     assert is_launched(options) is launched
     assert is_first_process(options) is not launched
-    with own_rank(options):
+    with ignore_launcher_rank(options):
         assert rank_zero_only.rank == int(launched)
     monkeypatch.setattr(rank_zero_only, "rank", 0)
     assert is_first_process(options)
