@@ -72,6 +72,10 @@ class Subwords:
             for words in mark_blanks(texts, self.splitter)
         ]
 
+    def split(self, texts: Sequence[Source]) -> list[Sentence]:
+        """The sub-words of each text, as sentences."""
+        return self.vocabulary.sentences(self.sources(texts))
+
     def ids(self, texts: Sequence[Source]) -> list[Ids]:
         """The token ids of each text."""
         return self.vocabulary.encode_batch(mark_blanks(texts, self.splitter))[1]

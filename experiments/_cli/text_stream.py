@@ -155,11 +155,11 @@ def _parse_text(text: str, *, pairs: bool, words: bool) -> Any:
 
 def _read_store(path: Path, split: str | None, *, pairs: bool) -> Iterator[Any]:
     from graphattn.builders.store._store import open_store
-    from graphattn.models._estimators.inputs import check_same_tokenization
+    from graphattn.models._estimators.texts import Texts
 
     store = open_store(path)
     if split is not None:
-        check_same_tokenization([store.texts()], split)
+        Texts.of(store).check_tokenization(split)
     yield from zip(*store.pairs(), strict=True) if pairs else store.texts()
 
 

@@ -87,7 +87,7 @@ class ServedModel:
         """Inputs, with objects read by the names of the training corpus's columns."""
         if not any(isinstance(item, dict) for item in items):
             return list(items)
-        return [self._as_text(item) for item in as_list(items, 1 + self.is_pair, self._model.task_.known_columns)]
+        return [self._as_text(item) for item in as_list(items, self._model.task_)]
 
     def _as_text(self, item: Any) -> Any:
         if not isinstance(item, Example):

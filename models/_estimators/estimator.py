@@ -17,17 +17,18 @@ import torch
 from typing_extensions import override
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions, encoder_options
 from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
-from graphattn.models._estimators.inputs import Columns, as_list, map_parts
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inputs import as_list, check_weights, map_parts
+from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.recipes import Recipe
-from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.warm_start import list_decided_options
 from graphattn.models._files.dense_model import DenseModel, make_dense_model
 from graphattn.models._files.hub import push
@@ -216,6 +217,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         self._fitted_task = self._make_task()
         self.text_inputs_ = self.task_.make_inputs(self.options_)
         self.text_inputs_.texts_per_input, self.text_inputs_.truncates = self.task.texts_per_input, self.task.truncates
+        self.text_inputs_.per_word = self.task.per_word
 
     def decide_options(self, **facts: Any) -> None:
         """Resolve the options that depend on the training set; ``facts`` are fields of ``Facts``."""
@@ -340,8 +342,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None
         with _FITTING, restore_on_failure(self):
             self.prepare(Facts(trained={} if previous is None else list_decided_options(previous)))
-            empty = "there are no training examples"
-            examples = self.task_.make_examples(X, y, self.inputs_, empty=empty, sample_weight=sample_weight)
+            empty, where = "there are no training examples", "training set"
+            examples = self.read_examples(X, y, empty=empty, where=where, sample_weight=sample_weight)
             validated = choose_tuning(self, examples, dev, callbacks) if previous is None else None
             self._dev_results = Fit(self, examples, dev, previous, callbacks, validated).run()
         return self
@@ -356,22 +358,47 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         X : the inputs; a generator or another stream of them is read some at a time
         """
         self._check_fitted()
-        decisions = map_parts(lambda part: self._decide(self._make_columns(part)), X)
-        return self.task_.decode(list(chain.from_iterable(decisions)))
+        return self.task_.decode(list(chain.from_iterable(map_parts(self._decide, X))))
 
-    def _make_columns(self, X: Iterable[Any]) -> Columns:
-        return self.task_.make_columns(X, self.inputs_)
+    def _decide(self, X: Iterable[Any]) -> list[Any]:
+        """Inputs that fit into memory -> texts -> an encoded corpus -> decisions."""
+        texts = self.read_texts(X)
+        corpus = self.encode_texts(texts)
+        return self.task_.predict(self.model_, corpus)
+
+    def read_texts(self, X: Iterable[Any]) -> Texts:
+        """Inputs as texts, without HTML if the options say so."""
+        return Texts.of(X, self.task_, strip_html=self.inputs_.strip_html)
+
+    def read_examples(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None,
+        *,
+        empty: str,
+        where: str,
+        hint: str | None = None,
+        sample_weight: Any = None,
+    ) -> Texts:
+        """Inputs as texts with labels; ``empty`` is the error if there are none, ``where`` what errors call them."""
+        task = self.task_
+        task.known_columns.require_labels(X, y)
+        X = as_list(X, task)
+        if not X:
+            raise DataError(empty, hint=hint)
+        texts, labels = self.read_texts(X), task.resolve_labels(X, y)
+        return replace(texts, labels=labels, weights=check_weights(sample_weight, len(labels)), where=where)
+
+    def encode_texts(self, texts: Texts) -> Corpus:
+        """Texts as the model reads them, with targets if they have labels."""
+        return self.text_inputs_.encode(texts, self.task_.make_targets, self.parsing)
 
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
         self._check_fitted()
-        X = as_list(X, self.task.texts_per_input, self.task_.known_columns)
-        return self._encode(self._make_columns(X), None if y is None else self.task_.resolve_labels(X, y))
-
-    def _encode(
-        self, columns: Columns, labels: Sequence[Any] | None = None, *, numbers: Sequence[int] | None = None
-    ) -> Corpus:
-        return self.task_.encode(self.text_inputs_, columns, labels, parsing=self.parsing, numbers=numbers)
+        X = as_list(X, self.task_)
+        texts = self.read_texts(X)
+        return self.encode_texts(texts if y is None else replace(texts, labels=self.task_.resolve_labels(X, y)))
 
     def predict_details(self, X: Iterable[Any], **options: Any) -> Predictions:
         """Decisions, and the probabilities or scores that options ask for.
@@ -391,11 +418,11 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             raise ConfigError(
                 f"a model that {self.task.description} has no scores of classes; use a classifier or tagger"
             )
-        parts = map_parts(lambda part: self._rerun(self._make_columns(part), **options), X)
-        return Predictions.join(parts)
+        return Predictions.join(map_parts(lambda part: self.rerun(self.read_texts(part), **options), X))
 
-    def _rerun(self, columns: Columns, **options: Any) -> Predictions:
-        return predict_corpus(self.model_, self._encode(columns), **options)
+    def rerun(self, texts: Texts, **options: Any) -> Predictions:
+        """Decisions for texts, whatever their labels, and what options of ``predict_corpus`` ask for."""
+        return predict_corpus(self.model_, self.encode_texts(texts.unlabelled()), **options)
 
     def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Any, list[npt.NDArray[np.float32]]]:
         """Labels as from :meth:`predict`, and the probabilities of each input, in one pass."""
@@ -414,7 +441,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         n_best : outputs for each input of a translator
         probabilities : add the probability of each class
         """
-        X = as_list(X, self.task.texts_per_input, self.task_.known_columns)
+        X = as_list(X, self.task_)
         if not probabilities:
             return [self.format_row(x, prediction) for x, prediction in zip(X, self.predict(X), strict=True)]
         labels, rows = self.predict_with_probabilities(X)
@@ -458,7 +485,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         self._check_fitted()
         if not isinstance(self.model_, TextModel) or self.model_.head.per_word:
             raise ConfigError(f"a model that {self.task.description} has no sentence vectors; use a classifier")
-        return encode_corpus(self.model_, self._encode(self._make_columns(X)))
+        return encode_corpus(self.model_, self.encode_texts(self.read_texts(X)))
 
     def count_tokens(self, text: str) -> int:
         """The number of token nodes of a text."""
@@ -498,24 +525,21 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             raise ConfigError(f"sample_weight does not apply to {self.main_metric}; leave it out")
         examples = self._evaluation_set(X, y, unknown, sample_weight)
         weights = () if examples.weights is None else (examples.weights,)
-        return self.task_.measure(examples.labels, self._decide(examples.columns), *weights)
-
-    def _decide(self, columns: Columns) -> list[Any]:
-        return self.task_.predict(self.model_, self._encode(columns))
+        return self.task_.measure(examples.labels, self._decide(examples.unlabelled()), *weights)
 
     def _evaluation_set(
         self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str | None, sample_weight: Any = None
-    ) -> Examples:
+    ) -> Texts:
         """The examples with labels in the training set's notation."""
         if unknown not in (None, "wrong", "error"):
             raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
         self.task_.list_metrics()  # an error if a library is missing
-        empty = "there are no examples to evaluate on"
-        examples = self.task_.make_examples(X, y, self.inputs_, empty=empty, sample_weight=sample_weight)
-        labels = self.task_.normalize_labels(examples.labels, "evaluation set")
-        self.task_.check_labels(labels, examples.columns, self.text_inputs_, unknown=unknown)
-        return replace(examples, labels=labels)
+        empty, where = "there are no examples to evaluate on", "evaluation set"
+        examples = self.read_examples(X, y, empty=empty, where=where, sample_weight=sample_weight)
+        examples = replace(examples, labels=self.task_.normalize_labels(examples.labels, where))
+        self.task_.check_labels(examples, self.text_inputs_, unknown=unknown)
+        return examples
 
     def report(
         self,
@@ -533,8 +557,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         others : name of another translator -> its outputs, to compare with
         """
         examples = self._evaluation_set(X, y, unknown)
-        predictions = self.task_.predict_for_report(self.model_, self._encode(examples.columns))
-        return self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self._rerun, others=others)
+        predictions = self.task_.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))
+        return self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun, others=others)
 
     def score(
         self,
@@ -584,6 +608,17 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         inputs = self.encode_input(x, target=target)
         with torch.inference_mode():
             return attention_of(self, inputs, self.capture(inputs.batch, features=features))
+
+    @override
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+        self._check_fitted()
+        texts = self.read_texts(X)
+        if targets is not None:
+            raise ConfigError("{target} is for translators only", options=("target",))
+        texts = self.text_inputs_.add_heads(texts, self.parsing)
+        sentences = self.text_inputs_.sentences(texts)
+        names = ("text",) if len(sentences) == 1 else ("first", "second")
+        return EncodedInputs(self.encode_texts(texts), dict(zip(names, sentences, strict=True)))
 
     # -- fitted attributes ---------------------------------------------------------------------------------------------
 
@@ -679,8 +714,8 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             dev = Report(metrics, self.main_metric) if metrics else None
             if self._dev_results is not None:
                 labels, decisions = self._dev_results
-                examples, predictions = Examples([], labels), Predictions(decisions)
-                dev = self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self._rerun)
+                examples, predictions = Texts([], labels), Predictions(decisions)
+                dev = self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun)
             card = format_card(self, options, examples=self.num_examples_, files=corpora or {}, dev=dev)
         elif getattr(self.task_, "changed_thresholds", False):
             card = set_decisions(card, self)

@@ -22,8 +22,9 @@ from graphattn.exceptions import GraphAttnWarning, Hint, warn_caller
 from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._estimators.encoder_checks import check_encoder
 from graphattn.models._estimators.inputs import name_dev_set_in_errors, split_held_out, unpack_dev_set
-from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.warm_start import check_same_kind, copy_model, describe_architecture
 from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import count_truncation, predict_corpus
@@ -53,7 +54,7 @@ class Fit:
 
     model: Any
     corpus: Corpus
-    held_out: Examples | None
+    held_out: Texts | None
     """The dev set; ``dev_corpus`` is its encoded form."""
     dev_corpus: Corpus | None = None
     metric: str
@@ -66,7 +67,7 @@ class Fit:
     def __init__(
         self,
         estimator: Any,
-        examples: Examples,
+        examples: Texts,
         dev: Any = None,
         previous: Any = None,
         callbacks: Sequence[Callback] = (),
@@ -103,7 +104,7 @@ class Fit:
         has_branch = "head" in self.options and self.options["head"].linear_branch
         self.inputs.spelling = has_branch and self.task.linear_branch is WordFeatureBranch
 
-    def _learn_inputs(self) -> Examples:
+    def _learn_inputs(self) -> Texts:
         """Learn labels and vocabulary, and hold out a dev set; return the training set with words in place of texts."""
         task, previous, training = self.task, self.previous, self.examples
         if previous is not None:
@@ -131,13 +132,13 @@ class Fit:
             dropped["task"] = {"tune_threshold": None}
         return {"has_predicates": previous.text_inputs_.predicates, "dropped": dropped}
 
-    def _split_dev_set(self, training: Examples) -> tuple[Examples, Examples | None]:
+    def _split_dev_set(self, training: Texts) -> tuple[Texts, Texts | None]:
         """Training set and dev set, a part of the training set unless the user gives one."""
         if self.dev is not None:
             empty, hint = "there are no examples in it", "Without a dev set, a share of the training set is held out."
             X, y = unpack_dev_set(self.dev)
             with name_dev_set_in_errors():
-                dev = self.task.make_examples(X, y, self.options["inputs"], empty=empty, hint=hint)
+                dev = self.estimator.read_examples(X, y, empty=empty, hint=hint, where="dev set")
             return training, replace(dev, labels=self.task.normalize_labels(dev.labels, "dev set"))
         size = len(training.labels)
         count = round(self.training.dev_fraction * size)
@@ -151,7 +152,7 @@ class Fit:
         rest, held = split_held_out(size, count, self.task.stratify(training.labels), self.training.seed)
         return training.select(rest), training.select(held)
 
-    def _make_model(self, training: Examples) -> None:
+    def _make_model(self, training: Texts) -> None:
         """Make the model, with the weights to continue from."""
         estimator, inputs = self.estimator, self.inputs
         weights = self.task.weigh_classes(training.labels, training.weights)
@@ -163,22 +164,21 @@ class Fit:
         if self.previous is not None:
             copy_model(self.previous, estimator)
 
-    def _encode_sets(self, training: Examples) -> None:
+    def _encode_sets(self, training: Texts) -> None:
         """Encode the training set and the dev set, with one warning of truncation if both are of one corpus."""
-        held_out, parsing, where = self.held_out, self.estimator.parsing, "training set"
+        held_out = self.held_out
         sets = {"training": training, "dev": held_out}
         self.estimator.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
         is_one_corpus = held_out is not None and held_out.numbers is not None
         with count_truncation() if is_one_corpus else nullcontext((0, 0)) as truncated:
-            columns, labels, numbers = training.columns, training.labels, training.numbers
-            corpus = self.task.encode(self.inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
-            self.corpus = corpus.with_weights(training.weights)
+            self.corpus = self.estimator.encode_texts(training)
             if held_out is not None:
-                dev_corpus = self.task.encode_dev_set(self.inputs, held_out, parsing=parsing)
-                self.dev_corpus = dev_corpus.with_weights(held_out.weights)
+                searches = self.task.dev_search is not None  # for outputs, of which references may be several
+                dev = replace(held_out, labels=None) if searches else held_out
+                self.dev_corpus = self.estimator.encode_texts(dev)
         count, tokens = truncated
         if count:
-            warn_caller(self.inputs.describe_truncation(count, tokens, where))
+            warn_caller(self.inputs.describe_truncation(count, tokens, training.where))
 
     # -- training ------------------------------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ def restore_on_failure(estimator: Any) -> Iterator[None]:
 # -- folds -------------------------------------------------------------------------------------------------------------
 
 
-def score_fold(estimator: Any, examples: Examples, rest: Numbers, held: Numbers, **params: Any) -> Floats:
+def score_fold(estimator: Any, examples: Texts, rest: Numbers, held: Numbers, **params: Any) -> Floats:
     """(held, C) scores of texts by a copy of an estimator with other parameters, trained on the rest."""
     task, rest_examples = estimator.task_, examples.select(rest.tolist())
     params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}
@@ -372,9 +372,9 @@ def score_fold(estimator: Any, examples: Examples, rest: Numbers, held: Numbers,
         warnings.simplefilter("ignore", GraphAttnWarning)  # the model itself gives them, too
         fold.prepare()
         Fit(fold, rest_examples).run()
-    corpus = fold.task_.encode(fold.text_inputs_, examples.select(held.tolist()).columns, parsing=fold.parsing)
+    predictions = fold.rerun(examples.select(held.tolist()), scores=True)
     scores = np.full((len(held), len(task.class_names)), UNKNOWN_CLASS)
-    scores[:, task.match_classes(fold.task_)] = predict_corpus(fold.model_, corpus, scores=True).scores
+    scores[:, task.match_classes(fold.task_)] = predictions.scores
     return scores
 
 

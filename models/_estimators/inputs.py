@@ -1,20 +1,20 @@
-"""Convert users' inputs and labels to columns of texts and lists of labels."""
+"""Convert users' inputs, labels and weights to lists and arrays."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
-from graphattn.builders._values import describe_value, is_list, is_missing, read_strings
-from graphattn.builders._word_boundaries import Source, strip_html
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.builders._values import describe_value, is_list, is_missing
+from graphattn.builders._word_boundaries import Source
+from graphattn.exceptions import DataError
 from graphattn.models._estimators.indicators import detach
 from graphattn.models._estimators.named_columns import (
     KnownColumns,
@@ -27,16 +27,24 @@ from graphattn.models._estimators.named_columns import (
 )
 
 Result = TypeVar("Result")
-Columns = Sequence[Sequence[Source]]
-"""One column of texts, or two for pairs."""
 CHUNK = 1 << 14
 """Texts of a list that are processed together."""
 _ANY = KnownColumns()
 
 
-def as_list(X: Iterable[Any], columns: int = 1, known: KnownColumns = _ANY) -> Any:
+class ReadsTexts(Protocol):
+    """What a task says of its inputs: texts or pairs, and the columns of tables that have them."""
+
+    texts_per_input: ClassVar[int]
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        """What is known of the columns of tables and dictionaries."""
+
+
+def as_list(X: Iterable[Any], task: ReadsTexts | None = None) -> Any:
     """:func:`as_collection` as a list; a store's lazy corpus is returned unchanged."""
-    return X if isinstance(X, LazyCorpus) else list(as_collection(X, columns, known))
+    return X if isinstance(X, LazyCorpus) else list(as_collection(X, task))
 
 
 def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
@@ -83,10 +91,10 @@ def as_text(source: Source) -> str:
     return " ".join(source.words if isinstance(source, Sentence) else source)
 
 
-def as_collection(X: Any, columns: int = 1, known: KnownColumns = _ANY) -> Iterable[Any]:
-    """Inputs; the rows of a table, and dictionaries, are read by the names of their columns.
+def as_collection(X: Any, task: ReadsTexts | None = None) -> Iterable[Any]:
+    """Inputs of a task; the rows of a table, and dictionaries, are read by the names of their columns.
 
-    Without a column of texts, a frame of as many ``columns`` is its column, or its rows as pairs, like an array.
+    Without a column of texts, a frame of one column is its column, and one of two its rows as pairs, like an array.
     """
     if isinstance(X, (str, bytes, Sentence, Example)):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
@@ -97,13 +105,16 @@ def as_collection(X: Any, columns: int = 1, known: KnownColumns = _ANY) -> Itera
         raise DataError(f"a {type(X).__name__} is given where a list is expected", hint=hint)
     if not isinstance(X, Iterable) and not hasattr(X, "__getitem__"):
         raise DataError(f"{describe_value(X)} is given where many inputs are expected", hint="Give a list.")
-    names = find_columns(X)
-    if names is not None and (has_text(names, known) or len(names) != columns or not hasattr(X, "columns")):
-        return iter_table(X, names, known)
+    names, columns = find_columns(X), 1 if task is None else task.texts_per_input
+    if names is not None:
+        known = _ANY if task is None else task.known_columns
+        if has_text(names, known) or len(names) != columns or not hasattr(X, "columns"):
+            return iter_table(X, names, known)
     if names is None and getattr(X, "ndim", 1) == 1:
         X = to_python(X)
         if isinstance(X, Sequence) and not any(_is_record(kind) for kind in {*map(type, X)}):
             return X
+        known = _ANY if task is None else task.known_columns
         records = ((item, as_record(item) if _is_record(type(item)) else None) for item in X)
         return (
             item if record is None else make_input(record, number, known)
@@ -140,63 +151,6 @@ def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> 
             raise
         first += len(part)
     return results
-
-
-def single_column(X: Iterable[Any], known: KnownColumns = _ANY) -> Columns:
-    """The texts of inputs."""
-    if isinstance(X, LazyCorpus):
-        return [X.texts()]
-    items = as_list(X, known=known)
-    for index, item in enumerate(items):
-        if isinstance(item, tuple):
-            raise DataError(
-                f"input {index} is a tuple",
-                hint="Give the words of a text as a list; for pairs of texts there is PairClassifier.",
-            )
-    return [[_source(item, index) for index, item in enumerate(items)]]
-
-
-def _source(item: Any, index: int) -> Source:
-    if isinstance(item, Example):
-        item = item.text
-    if isinstance(item, (str, Sentence)):
-        return item
-    if isinstance(item, (list, tuple, np.ndarray)) and is_list(item):
-        try:
-            return list(read_strings(item, "word"))
-        except DataError as error:
-            error.message = f"input {index}: {error.message}"
-            raise
-    if is_missing(item):
-        hint = "Leave it out, or give an empty text."
-        raise DataError(f"input {index} is {item}, a missing value", hint=hint)
-    raise DataError(
-        f"input {index} is a {type(item).__name__}", hint="Give a text, a list of words, a Sentence or an Example."
-    )
-
-
-def pair_columns(X: Iterable[Any], known: KnownColumns = _ANY) -> Columns:
-    """The first and the second texts of inputs."""
-    if isinstance(X, LazyCorpus):
-        return X.pairs()
-    first, second = [], []
-    for index, item in enumerate(as_list(X, 2, known)):
-        pair = (item.text, item.second) if isinstance(item, Example) else item
-        if not isinstance(pair, (list, tuple, np.ndarray)) or not is_list(pair) or len(pair) != 2 or pair[1] is None:
-            raise DataError(f"input {index} is no pair of texts", hint="Give (first, second).")
-        first.append(_source(pair[0], index))
-        second.append(_source(pair[1], index))
-    return [first, second]
-
-
-def strip_columns(columns: Columns) -> Columns:
-    """Columns of texts without HTML; those of a store have none."""
-    return [
-        column
-        if isinstance(column, LazyTexts)
-        else [strip_html(source) if isinstance(source, str) else source for source in column]
-        for column in columns
-    ]
 
 
 def single_target(y: Any) -> Any:
@@ -259,33 +213,6 @@ def _read_weights(values: Any) -> npt.NDArray[np.float64]:
             hint = f"Give numbers from 0 to {_MAX_WEIGHT:g}."
             raise DataError(f"{name} is {describe_value(value)}, not a number", hint=hint) from None
         raise
-
-
-def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
-    """The texts or labels with these indices; lazy ones stay lazy."""
-    return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]
-
-
-def check_same_tokenization(columns: Columns, split: str) -> None:
-    """Reject a store whose tokenization rule is not that of raw texts."""
-    rules = {column.tokenized_by for column in columns if isinstance(column, LazyTexts)} - {None, split}
-    for rule in rules:
-        fix = (
-            "train on the corpus itself, or build the store without a tokenizer"
-            if rule == "another"
-            else f"give both the same split: graphattn build --split {split}, or {{split}} {rule} of the inputs"
-        )
-        by = "a tokenizer's own rule" if rule == "another" else f"the rule {rule!r}"
-        raise ConfigError(f"the store's texts were tokenized by {by}, not {split!r}; {fix}", options=("split",))
-
-
-def iter_chunks(columns: Columns) -> Iterator[Sequence[Source]]:
-    """All texts, in chunks that fit into memory."""
-    for column in columns:
-        if isinstance(column, LazyTexts):
-            yield from column.parts()
-        else:
-            yield from (column[start : start + CHUNK] for start in range(0, len(column), CHUNK))
 
 
 def split_held_out(count: int, held: int, strata: npt.NDArray[Any] | None, seed: int) -> tuple[list[int], list[int]]:

@@ -88,6 +88,7 @@ class Inspectable:
     def _check_fitted(self) -> None:
         """Raise an error before ``fit``."""
 
+    @abstractmethod
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
         """Encode inputs for :meth:`capture`.
 
@@ -103,9 +104,6 @@ class Inspectable:
         DataError
             when the number of targets differs from the number of inputs
         """
-        self._check_fitted()
-        columns = self.task_.make_columns(X, self.inputs_)
-        return self.task_.encode_inputs(self.text_inputs_, self.model_, columns, targets, self.parsing)
 
     def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
         """:meth:`encode_inputs` for one input; a row of a one-column array is its text.

@@ -14,7 +14,7 @@ from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers._parser import parse_texts
 from graphattn.builders.relations._dependency import UNIVERSAL_RELATIONS
 from graphattn.exceptions import DataError, GraphAttnWarning, warn_caller
-from graphattn.models._estimators.inputs import Columns
+from graphattn.models._estimators.texts import Texts
 
 _NEW_RELATIONS = 0.15
 """Share of words whose relations may be new."""
@@ -56,10 +56,10 @@ def make_roots(sentences: Sequence[Sentence]) -> tuple[list[Sentence], int]:
     return roots, sum(sentence.heads is None for sentence in sentences)
 
 
-def count_relations(columns: Columns) -> Counter[str]:
+def count_relations(texts: Texts) -> Counter[str]:
     """How often each dependency relation occurs in sentences."""
     counts: Counter[str] = Counter()
-    for column in columns:
+    for column in texts.columns:
         if isinstance(column, LazyTexts):
             counts += column.deprels()
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,9 +17,10 @@ from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import TruncationWarning
 from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import Encoder, EncoderOptions
-from graphattn.models._estimators.inputs import Columns
 from graphattn.models._estimators.parsing import add_heads
+from graphattn.models._estimators.subword_inputs import encode_pairs
 from graphattn.models._estimators.text_inputs import InputLayers, TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.word_checks import share_of_cut_words
 from graphattn.models._options import InputOptions
 from graphattn.models.pretrained._architecture import Architecture
@@ -62,23 +63,23 @@ class PretrainedInputs(TextInputs):
         return self.texts_per_input == 2 and self.pretrained.join_pairs
 
     @override
-    def fit(self, columns: Columns, seed: int) -> Columns:
+    def fit(self, texts: Texts, seed: int) -> Texts:
         assert self.pretrained.pretrained is not None
         self._folder = find_transformer(self.pretrained.pretrained)
         self.architecture = read_architecture(self._folder)
         self.vocabulary = read_vocabulary(self._folder, self.architecture)
         if self.joins_pairs:
             check_segments(self.vocabulary, self.architecture)
-        self.fit_features(columns)
-        self.cut_words = share_of_cut_words(columns, self.vocabulary.splitter)
-        return columns
+        self.fit_features(texts)
+        self.cut_words = share_of_cut_words(texts, self.vocabulary.splitter)
+        return texts
 
     @override
-    def extend(self, previous: Self, model: Any, columns: Columns) -> Columns:
+    def extend(self, previous: Self, model: Any, texts: Texts) -> Texts:
         self.architecture, self.vocabulary, self.deprels = previous.architecture, previous.vocabulary, previous.deprels
         self.characters, self.gazetteer, self.predicates = previous.characters, previous.gazetteer, previous.predicates
-        self.cut_words = share_of_cut_words(columns, self.vocabulary.splitter)
-        return columns
+        self.cut_words = share_of_cut_words(texts, self.vocabulary.splitter)
+        return texts
 
     # -- layers --------------------------------------------------------------------------------------------------------
 
@@ -156,8 +157,8 @@ class PretrainedInputs(TextInputs):
             self._lower.check_lengths(lengths, numbers, where=where, options=options)
 
     @override
-    def sentences(self, columns: Columns) -> list[list[Sentence]]:
-        sentences = super().sentences(columns)
+    def sentences(self, texts: Texts) -> list[list[Sentence]]:
+        sentences = super().sentences(texts)
         joined = [list(zip(*sentences, strict=True))] if self.builder.joins_pairs else None
         groups = joined or [[(sentence,) for sentence in column] for column in sentences]
         return [[self.vocabulary.add_special_tokens(parts) for parts in group] for group in groups]
@@ -184,6 +185,12 @@ class PretrainedSources(PretrainedInputs):
     """Sources of a translator that a pretrained model reads; none of them may be longer than it reads."""
 
     embedding_name = "sources"
+    longest: int
+    warned_of_parses = False
+
+    @override
+    def encode(self, texts: Texts, make_targets: Callable[[Any, str], Any], parsing: ParsingOptions) -> Corpus:
+        return encode_pairs(self, texts, make_targets, parsing)
 
     def ids(self, texts: Sequence[Source]) -> Sequence[npt.NDArray[np.integer]]:
         """The ids of each text's subwords, without special tokens."""
@@ -198,9 +205,9 @@ class PretrainedSources(PretrainedInputs):
         sources, self._lower.embedding = self._lower.embedding, None
         return sources
 
-    def split(self, columns: Columns) -> Columns:
+    def split(self, texts: Texts) -> Texts:
         """The pretrained tokenizer splits texts."""
-        return columns
+        return texts
 
     def check_source_lengths(self, lengths: Sequence[int], numbers: Sequence[int] | None, where: str) -> None:
         """Reject sources that are longer than the model reads; ``lengths`` are without special tokens."""
@@ -209,15 +216,14 @@ class PretrainedSources(PretrainedInputs):
         self._lower.check_lengths(np.array(lengths, np.int64) + special, numbers, where=where, options=options)
 
     @override
-    def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
+    def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         if self.builder.deprel_id is None:
-            return columns
-        splitter, parser = self.vocabulary.splitter, make_parser(parsing)
-        sentences = [splitter.sentences(column) for column in columns]
-        if parser is None:
-            return sentences
-        pairs = zip(sentences, columns, strict=True)
-        return [add_heads(of_column, column, splitter, parser) for of_column, column in pairs]
+            return texts
+        (column,), splitter, parser = texts.columns, self.vocabulary.splitter, make_parser(parsing)
+        sentences = splitter.sentences(column)
+        if parser is not None:
+            sentences = add_heads(sentences, column, splitter, parser)
+        return replace(texts, columns=[sentences])
 
     @override
     def count_tokens(self, text: str) -> int:

@@ -131,10 +131,9 @@ class SequenceTagger(Classes, Estimator):
                 "conll",
                 options=("output",),
             )
-        (column,) = self._make_columns(X)
-        task: Any = self.task_
-        run = self._rerun([column], rate=task.rate_entities)
-        spans: list[TaggedText] = task.find_spans(self.text_inputs_, column, run)
+        texts, task = self.read_texts(X), self.task_
+        assert isinstance(task, Tagging)
+        spans = task.find_spans(self.text_inputs_, texts.columns[0], self.rerun(texts, rate=task.rate_entities))
         return spans
 
     @override

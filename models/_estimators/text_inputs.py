@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,9 +17,15 @@ from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
 from graphattn.models._corpus import Corpus, truncate_lengths
 from graphattn.models._encoders import Encoder, EncoderOptions
-from graphattn.models._estimators.inputs import Columns, iter_chunks
 from graphattn.models._estimators.parsing import check_scheme, count_relations, parse_column
-from graphattn.models._estimators.word_checks import expect_unknown_words, warn_about_words
+from graphattn.models._estimators.texts import Texts
+from graphattn.models._estimators.word_checks import (
+    check_word_counts,
+    expect_unknown_words,
+    require_features,
+    require_predicates,
+    warn_about_words,
+)
 from graphattn.models._features.characters import CharacterVocabulary
 from graphattn.models._features.hashing import FEATURES
 from graphattn.models._features.lexicon import FeatureValues, Gazetteer, Lexicon
@@ -59,6 +65,7 @@ class TextInputs:
     cut_words, unknown_words : shares in the training set, see :mod:`~graphattn.models._estimators.word_checks`
     texts_per_input : 2 for pairs
     truncates : whether long texts may be truncated
+    per_word : whether each word has a label
     spelling : whether tokens keep the features of their spelling, for a linear branch
     has_branch : whether the model has this branch, which is added after training
     """
@@ -75,6 +82,7 @@ class TextInputs:
     unknown_words: float | None = None
     texts_per_input = 1
     truncates = True
+    per_word = False
     spelling = has_branch = False
     _warned_of_words = False
 
@@ -84,19 +92,19 @@ class TextInputs:
     # -- learning ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def fit(self, columns: Columns, seed: int) -> Columns:
-        """Learn the vocabulary of the training set; return its texts, split into words if that saves work."""
+    def fit(self, texts: Texts, seed: int) -> Texts:
+        """Learn the vocabulary of the training set; return it, split into words if that saves work."""
 
     @abstractmethod
-    def extend(self, previous: Self, model: Any, columns: Columns) -> Columns:
+    def extend(self, previous: Self, model: Any, texts: Texts) -> Texts:
         """Continue from inputs and a model that were trained before."""
 
-    def fit_features(self, columns: Columns) -> None:
+    def fit_features(self, texts: Texts) -> None:
         """Read the gazetteer and collect the characters, if the options ask for them."""
         if self.options.gazetteer is not None:
             self.gazetteer = Gazetteer.read(self.options.gazetteer, self.vocabulary.splitter)
         if self.options.characters:
-            sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary.sentences(chunk))
+            sentences = (sentence for chunk in texts.iter_chunks() for sentence in self.vocabulary.sentences(chunk))
             self.characters = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
 
     def finish(self, corpus: Corpus) -> None:
@@ -167,8 +175,14 @@ class TextInputs:
 
     # -- encoding ------------------------------------------------------------------------------------------------------
 
-    def check_tokenization(self, columns: Columns) -> None:
-        """Reject a store whose tokenization rule is not that of raw texts."""
+    def check(self, texts: Texts) -> None:
+        """Reject texts without what the model reads besides words, and tags whose number is not that of the words."""
+        if self.predicates:
+            require_predicates(texts)
+        if self.feature_values is not None:
+            require_features(texts, self.feature_values.values)
+        if self.per_word and texts.labels is not None:
+            check_word_counts(texts, self.vocabulary)
 
     @property
     def length_limits(self) -> tuple[int | None, int | None]:
@@ -182,68 +196,71 @@ class TextInputs:
     def check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None, where: str) -> None:
         """Reject texts that the model cannot read."""
 
-    def encode(
-        self,
-        columns: Columns,
-        *,
-        parsing: ParsingOptions,
-        where: str = "data",
-        numbers: Sequence[int] | None = None,
-        labelled: bool = False,
-    ) -> Corpus:
-        """Encode texts; error messages use ``where`` and ``numbers``, those of the texts in the user's data.
+    def encode(self, texts: Texts, make_targets: Callable[[Any, str], Any], parsing: ParsingOptions) -> Corpus:
+        """Encode texts; ``make_targets`` turns labels, and the name of their corpus for errors, into targets.
 
         Texts without labels, which are to be predicted, are compared with those of the training set.
         """
-        columns = self.add_heads(columns, parsing)  # may take hours
-        self.check_relations(columns, where)
+        self.check(texts)
+        targets = None if texts.labels is None else make_targets(texts.labels, texts.where)
+        texts = self.add_heads(texts, parsing)  # may take hours
+        self.check_relations(texts)
         with advise_parser():
             corpus = Corpus.encode(
                 self.builder,
-                columns,
+                texts.columns,
                 characters=self.characters,
                 spelling=self.spelling,
                 lexicon=self.lexicon,
                 predicates=self.predicates,
             )
-        data_set = "" if where == "data" else where
+        data_set = "" if texts.where == "data" else texts.where
         corpus, cut, tokens = corpus.truncate(*self.length_limits)
         if cut:
             warn_of_truncation(self.describe_truncation(cut, tokens, data_set))
-        self.check_lengths(corpus, numbers, data_set)
-        if not labelled and not self._warned_of_words:
-            cut_words, expected = self.cut_words, self.unknown_words
-            warning = warn_about_words(columns, corpus.layouts, self.vocabulary, cut=cut_words, expected=expected)
-            if warning is not None:
-                self._warned_of_words = True
-                warn_caller(warning)
-        return corpus
+        self.check_lengths(corpus, texts.numbers, data_set)
+        if targets is None:
+            self._compare_words(texts, corpus)
+        corpus.targets = targets
+        return corpus.with_weights(texts.weights)
 
-    def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
+    def _compare_words(self, texts: Texts, corpus: Corpus) -> None:
+        """Warn once of texts whose words are not those of the training set."""
+        if self._warned_of_words:
+            return
+        cut_words, expected = self.cut_words, self.unknown_words
+        warning = warn_about_words(texts, corpus.layouts, self.vocabulary, cut=cut_words, expected=expected)
+        if warning is not None:
+            self._warned_of_words = True
+            warn_caller(warning)
+
+    def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""
         if self.builder.deprel_id is None:
-            return columns
+            return texts
         parser = make_parser(parsing)
         if parser is None:
-            return columns
+            return texts
         splitter = self.vocabulary.splitter
-        return [
-            column if isinstance(column, LazyTexts) else parse_column(column, splitter, parser) for column in columns
+        columns = [
+            column if isinstance(column, LazyTexts) else parse_column(column, splitter, parser)
+            for column in texts.columns
         ]
+        return replace(texts, columns=columns)
 
-    def check_relations(self, columns: Columns, where: str) -> None:
+    def check_relations(self, texts: Texts) -> None:
         """Keep the dependency relations of the training set, and reject those of another scheme."""
         if self.builder.deprel_id is None:
             return
-        counts = count_relations(columns)
-        if self.deprels is None and where == "training set":
+        counts = count_relations(texts)
+        if self.deprels is None and texts.where == "training set":
             self.deprels = sorted(counts)
         elif self.deprels is not None:
             check_scheme(counts, self.deprels)
 
-    def sentences(self, columns: Columns) -> list[list[Sentence]]:
+    def sentences(self, texts: Texts) -> list[list[Sentence]]:
         """The tokens that the model reads of each text, as sentences."""
-        sentences = [self.vocabulary.sentences(column) for column in columns]
+        sentences = [self.vocabulary.sentences(column) for column in texts.columns]
         lengths = [np.fromiter(map(len, column), np.int64) for column in sentences]
         return [
             [sentence.truncate(count) for sentence, count in zip(column, counts.tolist(), strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -11,6 +11,7 @@ from typing_extensions import override
 from graphattn._validation import require_range
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._subwords import Subwords
+from graphattn.models._corpus import Corpus
 from graphattn.models._decoders.generation import generate
 from graphattn.models._decoders.options import (
     PRESETS,
@@ -22,8 +23,10 @@ from graphattn.models._decoders.options import (
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator, list_arguments
 from graphattn.models._estimators.inputs import as_list
+from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.translate import Translation, compute_perplexity
+from graphattn.models._estimators.texts import Texts
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import Options, ParsingOptions, option
 
@@ -127,6 +130,27 @@ class Translator(Estimator):
         return vocabulary if isinstance(vocabulary, PretrainedVocabulary) else None
 
     @override
+    def read_texts(self, X: Iterable[Any]) -> Texts:
+        return Texts.of(X, self.task_).load()
+
+    @override
+    def encode_texts(self, texts: Texts) -> Corpus:
+        inputs: Any = self.text_inputs_
+        inputs.longest = self.inputs.longest  # which may change after training
+        return super().encode_texts(texts)
+
+    @override
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+        self._check_fitted()
+        texts = self.read_texts(X)
+        if targets is None:
+            targets = self.predict(texts)
+        targets = self.task_.resolve_labels(texts.columns[0], targets)
+        (sources,) = self.text_inputs_.sentences(self.text_inputs_.add_heads(texts, self.parsing))
+        sentences = {"source": sources, "target": self.subwords_.split(targets)}
+        return EncodedInputs(self.encode_texts(replace(texts, labels=targets)), sentences, list(targets))
+
+    @override
     def predict(self, X: Iterable[Any]) -> list[str]:
         """A text for each source; an empty one for a source without words."""
         texts: list[str] = super().predict(X)
@@ -151,8 +175,8 @@ class Translator(Estimator):
         self._check_fitted()
         require_range("count", count, min=1)
         self.search.validate()
-        columns = self._make_columns(X)
-        corpus = self._encode(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
+        texts = self.read_texts(X)
+        corpus = self.encode_texts(replace(texts, numbers=range(first - 1, first - 1 + len(texts))))
         generated = generate(self.model_, corpus, self.search, self.subwords_.vocabulary, count=count, first=first)
         return [
             [Output(self.subwords_.text(hypothesis.ids), hypothesis.score) for hypothesis in hypotheses]
@@ -168,14 +192,13 @@ class Translator(Estimator):
         y : one target for each; None if the inputs contain them. The end of a target counts as a subword
         """
         self._check_fitted()
-        X = as_list(X, known=self.task_.known_columns)
-        corpus = self._encode(self._make_columns(X), self.task_.resolve_labels(X, y))
-        return compute_perplexity(self.model_, corpus)
+        X = as_list(X, self.task_)
+        return compute_perplexity(self.model_, self.encode(X, self.task_.resolve_labels(X, y)))
 
     @override
     def predict_rows(
         self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
     ) -> list[dict[str, Any]]:
-        X = as_list(X, known=self.task_.known_columns)
+        X = as_list(X, self.task_)
         outputs = self.outputs(X, count=n_best, first=first)
         return [self.format_row(*row) for row in zip(X, outputs, strict=True)]

@@ -13,7 +13,8 @@ from lightning.pytorch.callbacks import Callback
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models._encoders import NoEncoderOptions
 from graphattn.models._estimators.fitting import UNKNOWN_CLASS, Floats, mark_classes, score_fold
-from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.tasks.task import Task
+from graphattn.models._estimators.texts import Texts
 from graphattn.models.defaults import Facts
 from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
 from graphattn.models.training.callbacks import make_log
@@ -49,9 +50,7 @@ def list_open_options(task: type[Task], pretrained: str | None) -> frozenset[str
     return frozenset({"dev_fraction", "join_pairs"}.union(*OF_FINE_TUNING.values()))
 
 
-def choose_tuning(
-    estimator: Any, examples: Examples, dev: Any, callbacks: Sequence[Callback] = ()
-) -> ScoredTexts | None:
+def choose_tuning(estimator: Any, examples: Texts, dev: Any, callbacks: Sequence[Callback] = ()) -> ScoredTexts | None:
     """Choose how to train a pretrained classifier with few labels, unless its options say so.
 
     The estimator is prepared again, with the options of the choice. Returns its scores by cross-validation.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Self
 
@@ -18,8 +19,8 @@ from graphattn.builders._vocabulary import SPECIAL_TOKENS
 from graphattn.builders._word_boundaries import Source, SplitText, WordSplitter
 from graphattn.exceptions import GraphAttnWarning, warn_caller
 from graphattn.models._encoders import Encoder, EncoderOptions, make_encoder
-from graphattn.models._estimators.inputs import Columns, check_same_tokenization, iter_chunks
 from graphattn.models._estimators.text_inputs import InputLayers, TextInputs, register_inputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.warm_start import copy_vectors
 from graphattn.models._estimators.word_checks import hint_at_unsplit_texts, share_of_cut_words
 from graphattn.models._features.token_embedding import TokenEmbedding
@@ -47,9 +48,9 @@ class WordInputs(TextInputs):
     # -- learning ------------------------------------------------------------------------------------------------------
 
     @override
-    def fit(self, columns: Columns, seed: int) -> Columns:
+    def fit(self, texts: Texts, seed: int) -> Texts:
         options = self.options
-        words, counts = self._split(columns)
+        words, counts = self._split(texts)
         sets, self.vocabulary = _train_vocabulary(options, counts)
         if sets:
             joint = WordVectors.concatenate(sets, normalize=options.normalize_vectors)
@@ -62,16 +63,16 @@ class WordInputs(TextInputs):
             self.num_trained = len(self.vocabulary)
             self.vectors = ppmi_vectors(self._iter_ids(words), self.num_trained, options.embedding, seed)
         self.fit_features(words)
-        self._check_training_texts(columns, words)
+        self._check_training_texts(texts, words)
         return words
 
     @override
-    def extend(self, previous: Self, model: Any, columns: Columns) -> Columns:
+    def extend(self, previous: Self, model: Any, texts: Texts) -> Texts:
         """Add the new words of a training set (subwords stay); vectors from files are zeros at first."""
         options, embedding = self.options, model.embedding
         self.vocabulary, self.widths, self.deprels = previous.vocabulary, previous.widths, previous.deprels
         self.characters, self.gazetteer = previous.characters, previous.gazetteer
-        words, counts = self._split(columns)
+        words, counts = self._split(texts)
         if options.level == "word":
             known, trained = self.vocabulary.words, len(embedding.trained)
             rules: dict[str, Any] = {name: getattr(options, name) for name in ("split", "lowercase", "zero_digits")}
@@ -83,18 +84,18 @@ class WordInputs(TextInputs):
             self.vocabulary = self.vocabulary.with_words([*known, *new])
         if options.vectors:
             self.vectors = np.zeros((len(self.vocabulary), embedding.trained.shape[1]), np.float32)
-        self._check_training_texts(columns, words)
+        self._check_training_texts(texts, words)
         return words
 
-    def _split(self, columns: Columns) -> tuple[Columns, Counter[str]]:
+    def _split(self, texts: Texts) -> tuple[Texts, Counter[str]]:
         """The texts with words in place of raw texts, and how often each word occurs, in the order of appearance.
 
         Raw texts are split here, once; only what divides them into sentences reads them again.
         """
-        self.check_tokenization(columns)
+        texts.check_tokenization(self.options.split)
         splitter, counts = WordSplitter.by_rule(self.options.split), Counter[str]()
         words: list[Sequence[Source]] = []
-        for column in columns:
+        for column in texts.columns:
             if isinstance(column, LazyTexts):
                 counts.update(column.words())
                 words.append(column)
@@ -103,15 +104,15 @@ class WordInputs(TextInputs):
             counts.update(chain.from_iterable(split))
             pairs = zip(column, split, strict=True)
             words.append([SplitText(text, found) if isinstance(text, str) else text for text, found in pairs])
-        return words, counts
+        return replace(texts, columns=words), counts
 
-    def _iter_ids(self, columns: Columns) -> Iterable[npt.NDArray[Any]]:
+    def _iter_ids(self, texts: Texts) -> Iterable[npt.NDArray[Any]]:
         """The ids of each text."""
-        return (ids for chunk in iter_chunks(columns) for ids in self.vocabulary.encode_batch(chunk)[1])
+        return (ids for chunk in texts.iter_chunks() for ids in self.vocabulary.encode_batch(chunk)[1])
 
-    def _check_training_texts(self, columns: Columns, words: Columns) -> None:
+    def _check_training_texts(self, texts: Texts, words: Texts) -> None:
         """Note how the words of the training set were split, and hint at texts that were not."""
-        self.cut_words = share_of_cut_words(columns, self.vocabulary.splitter)
+        self.cut_words = share_of_cut_words(texts, self.vocabulary.splitter)
         hint = hint_at_unsplit_texts(words) if self.vocabulary.level == "word" else None
         if hint is not None:
             warn_caller(hint)
@@ -162,15 +163,19 @@ class WordInputs(TextInputs):
     # -- encoding ------------------------------------------------------------------------------------------------------
 
     @override
-    def check_tokenization(self, columns: Columns) -> None:
-        check_same_tokenization(columns, self.options.split)
+    def check(self, texts: Texts) -> None:
+        super().check(texts)
+        texts.check_tokenization(self.options.split)
 
     @override
-    def add_heads(self, columns: Columns, parsing: ParsingOptions) -> Columns:
+    def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         needs_sentences = any(relation.needs_sentences for relation in self.builder.relations)
         if self.builder.deprel_id is not None or needs_sentences:  # blank lines divide raw texts, too
-            columns = [column if isinstance(column, LazyTexts) else list(map(_raw_text, column)) for column in columns]
-        return super().add_heads(columns, parsing)
+            columns = [
+                column if isinstance(column, LazyTexts) else list(map(_raw_text, column)) for column in texts.columns
+            ]
+            texts = replace(texts, columns=columns)
+        return super().add_heads(texts, parsing)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

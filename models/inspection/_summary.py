@@ -81,7 +81,7 @@ def summarise(
         when there are no inputs, or their number differs from that of the targets
     """
     summary = AttentionSummary()
-    inputs = iter(progress(as_collection(X, estimator.task.texts_per_input, estimator.task_.known_columns)))
+    inputs = iter(progress(as_collection(X, estimator.task_)))
     references = None if targets is None else iter(as_collection(targets))
     cut = tokens = 0
     while chunk := list(islice(inputs, CHUNK)):

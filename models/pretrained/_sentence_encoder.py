@@ -26,9 +26,10 @@ from graphattn.builders._word_boundaries import Source, words_of
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
-from graphattn.models._estimators.inputs import CHUNK, as_collection, single_column
+from graphattn.models._estimators.inputs import CHUNK, as_collection
 from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable, check_input
 from graphattn.models._estimators.named_columns import KnownColumns
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._options import InputOptions, resolve_precision
 from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget, warn_of_truncation
 from graphattn.models._text_model import in_evaluation
@@ -303,7 +304,7 @@ class SentenceEncoder(Inspectable, Parameters):
     def _encode(self, X: Iterable[Any]) -> tuple[Corpus, Sequence[Source]]:
         """Encode texts, truncated; also the texts themselves."""
         self._check_fitted()
-        (column,) = single_column(X)
+        (column,) = Texts.of(X).columns
         if self.settings_.prompt:
             column = [_with_prompt(source, self.settings_.prompt) for source in column]
         limit = self.inputs_.max_tokens_per_text

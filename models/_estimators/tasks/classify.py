@@ -38,8 +38,8 @@ from graphattn.models._estimators.labels import LabelSet, plain_label
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
-from graphattn.models._estimators.tasks.task import Examples
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions, predict_corpus
 from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
@@ -193,7 +193,7 @@ class Classification(LabelTask):
         return IndicatorRows(labels, labels.columns) if self.indicators else list(labels)
 
     @override
-    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
         super().fit(examples, options, previous)
         labels = self.list_names(examples.labels)
         if self.tune_threshold is not None:
@@ -421,9 +421,9 @@ class Classification(LabelTask):
 
     @override
     def find_mistakes(
-        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
+        self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
-        run = rerun(examples.columns, probabilities=True)
+        run = rerun(examples, probabilities=True)
         predicted, rows = self.decode_for_reports(run.decisions), []
         for number, shares in enumerate(run.probabilities or []):
             gold, found = examples.labels[number], plain_label(predicted[number])

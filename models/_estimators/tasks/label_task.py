@@ -14,11 +14,11 @@ from typing_extensions import override
 
 from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
 from graphattn.models._estimators.class_weights import class_weights
-from graphattn.models._estimators.inputs import Columns
 from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.labels import LabelSet, find_respellings, plain_label
-from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
 from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
@@ -81,7 +81,7 @@ class LabelTask(Task):
         """The classes of the training set, and the known ones of the model to continue from."""
 
     @override
-    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
         self.labels = self.collect_classes(examples.labels, [] if previous is None else previous.labels.classes)
         if hint := hint_at_invisible_ends(self.labels.classes):
             warn_caller(hint)
@@ -95,9 +95,9 @@ class LabelTask(Task):
         return class_weights(self.class_weight, self.labels, self.list_names(labels), weights)
 
     @override
-    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
+    def check_labels(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
         try:
-            self.make_targets(labels, "evaluation set")
+            self.make_targets(texts.labels, "evaluation set")
         except UnknownLabelError as error:
             if unknown == "error":
                 raise
@@ -132,7 +132,7 @@ class LabelTask(Task):
     @override
     def report(
         self,
-        examples: Examples,
+        examples: Texts,
         predictions: Predictions,
         *,
         inputs: TextInputs,
@@ -155,7 +155,7 @@ class LabelTask(Task):
 
     @abstractmethod
     def find_mistakes(
-        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
+        self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
         """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""
 

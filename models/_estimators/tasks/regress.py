@@ -18,8 +18,9 @@ from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
 from graphattn.models._estimators.inspectable import EncodedInputs
-from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
 from graphattn.models._results.numbers import name_numbers, shorten
@@ -93,7 +94,7 @@ class Regression(Task):
         return labels
 
     @override
-    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
         mean = float(np.average(examples.labels, weights=examples.weights))
         scale = math.sqrt(np.average((np.array(examples.labels) - mean) ** 2, weights=examples.weights))
         if min(examples.labels) == max(examples.labels) or scale < 1 / MAX_TARGET:
@@ -131,7 +132,7 @@ class Regression(Task):
         return self.mean + self.scale * np.array(decisions, np.float64)
 
     @override
-    def report(self, examples: Examples, predictions: Predictions, **unused: Any) -> Report:
+    def report(self, examples: Texts, predictions: Predictions, **unused: Any) -> Report:
         decisions = predictions.decisions
         gold, predicted = np.array(examples.labels), self.decode(decisions)
         return Report(
@@ -234,7 +235,7 @@ def _compare_ranges(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.flo
     return rows
 
 
-def _list_errors(examples: Examples, predicted: npt.NDArray[np.float64], scale: float) -> list[dict[str, Any]]:
+def _list_errors(examples: Texts, predicted: npt.NDArray[np.float64], scale: float) -> list[dict[str, Any]]:
     """Texts with target, prediction and error."""
     return [
         {

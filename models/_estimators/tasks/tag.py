@@ -18,21 +18,22 @@ from typing_extensions import override
 
 from graphattn._ragged import Ints
 from graphattn.builders import Example, Sentence
-from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._lazy_texts import LazyCorpus
 from graphattn.builders._values import is_list
 from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError, warn_caller
-from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.class_weights import class_weights
-from graphattn.models._estimators.inputs import Columns, input_fields, resolve_labels
+from graphattn.models._estimators.inputs import input_fields, resolve_labels
 from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
-from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
+from graphattn.models._estimators.word_checks import check_word_counts, have_predicates, require_features
 from graphattn.models._features.lexicon import FeatureValues
 from graphattn.models._prediction import Predictions, segment_probability
 from graphattn.models._results.entities import EntitySpan, TaggedText, locate_words, merge_ranges
@@ -41,7 +42,6 @@ from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.heads._word_features import WordFeatureBranch
 from graphattn.models.training._hints import hint_at_forgotten_classes, hint_at_marks, hint_at_misspelt_entities
 from graphattn.models.training._metrics import tagging_metrics
-from graphattn.options import ParsingOptions
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -91,8 +91,8 @@ class Tagging(LabelTask):
         return {} if options["head"].crf else {"head": {"linear_branch": False}}
 
     @override
-    def find_facts(self, training: Examples, held_out: Examples | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"has_predicates": _have_predicates(training.columns[0])}
+    def find_facts(self, training: Texts, held_out: Texts | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"has_predicates": have_predicates(training)}
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Tagging(LabelTask):
         return None
 
     @override
-    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
         given = {"class_weight": self.class_weight is not None, "label_smoothing": options["training"].label_smoothing}
         if options["head"].crf and any(given.values()):
             conflicting = [name for name in given if given[name]]
@@ -230,10 +230,9 @@ class Tagging(LabelTask):
         return sorted({tag[2:] for tag in self.labels.classes if tag != "O"})
 
     @override
-    def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
+    def fit_inputs(self, inputs: TextInputs, examples: Texts, options: Mapping[str, Any], previous: Any) -> Texts:
         examples = super().fit_inputs(inputs, examples, options, previous)
-        column = examples.columns[0]
-        inputs.predicates = _have_predicates(column) if previous is None else previous.text_inputs_.predicates
+        inputs.predicates = have_predicates(examples) if previous is None else previous.text_inputs_.predicates
         known = None if previous is None else previous.text_inputs_.feature_values
         if previous is not None and {*self.feature_names} != {*({} if known is None else known.values)}:
             raise ConfigError(
@@ -241,29 +240,10 @@ class Tagging(LabelTask):
                 options=("feature_columns",),
             )
         if self.feature_names:
-            _require_features(column, "training set", self.feature_columns)
+            require_features(examples, self.feature_names)
             known = FeatureValues(dict.fromkeys(self.feature_names, ())) if known is None else known
-            inputs.feature_values = known.extend(source for source in column if isinstance(source, Sentence))
+            inputs.feature_values = known.extend(x for x in examples.columns[0] if isinstance(x, Sentence))
         return examples
-
-    @override
-    def encode(
-        self,
-        inputs: TextInputs,
-        columns: Columns,
-        labels: Sequence[Any] | None = None,
-        *,
-        parsing: ParsingOptions,
-        where: str = "data",
-        numbers: Sequence[int] | None = None,
-    ) -> Corpus:
-        if inputs.predicates:
-            _require_predicates(columns[0], where)
-        if inputs.feature_values is not None:
-            _require_features(columns[0], where, self.feature_columns)
-        if labels is not None:
-            self._check_sizes(labels, columns, inputs, where, numbers)
-        return super().encode(inputs, columns, labels, parsing=parsing, where=where, numbers=numbers)
 
     @override
     def make_targets(self, labels: Sequence[Any], where: str) -> tuple[npt.NDArray[Any], Ints]:
@@ -331,29 +311,9 @@ class Tagging(LabelTask):
                 raise DataError(message, path=path, line=line, field="tags", hint=hint, options=_REPAIR_OPTIONS)
 
     @override
-    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
-        self._check_sizes(labels, columns, inputs, "evaluation set", None)
-        super().check_labels(labels, columns, inputs, unknown=unknown)
-
-    def _check_sizes(
-        self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, where: str, numbers: Sequence[int] | None
-    ) -> None:
-        """Reject tags whose number is not that of the words; ``numbers`` are those of the texts in the user's data."""
-        column = columns[0]
-        if isinstance(column, LazyTexts):
-            words = column.num_words().tolist()
-        else:
-            of_texts = iter(inputs.vocabulary.sentences([source for source in column if isinstance(source, str)]))
-            sentences = (next(of_texts) if isinstance(source, str) else source for source in column)
-            words = [item.num_words if isinstance(item, Sentence) else len(item) for item in sentences]
-        for index, (word_count, tags) in enumerate(zip(words, labels, strict=True)):
-            if word_count != len(tags):
-                number = index if numbers is None else numbers[index]
-                raise DataError(
-                    f"sentence {number} of the {where} has {word_count} words but {len(tags)} tags",
-                    field="tags",
-                    hint="Give one tag for each word.",
-                )
+    def check_labels(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
+        check_word_counts(texts, inputs.vocabulary)
+        super().check_labels(texts, inputs, unknown=unknown)
 
     @override
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
@@ -417,10 +377,10 @@ class Tagging(LabelTask):
 
     @override
     def find_mistakes(
-        self, examples: Examples, inputs: TextInputs, rerun: Callable[..., Predictions]
+        self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
         (column,) = examples.columns
-        run = rerun(examples.columns, rate=self.rate_entities)
+        run = rerun(examples, rate=self.rate_entities)
         located, rows = locate_words(list(column), inputs.vocabulary.splitter), []
         tagged = zip(located, examples.labels, self.decode(run.decisions), strict=True)
         for ((text, offsets), *both), logs in zip(tagged, run.log_probabilities or [], strict=True):
@@ -531,54 +491,6 @@ def _find_empty_tag(tags: Sequence[str]) -> DataError | None:
         return None
     hint = "Name it: O, or another tag of your own, for words without one."
     return DataError(f"the tag of word {empty} is empty", field="tags", hint=hint)
-
-
-def _locate_sentence(source: Any, index: int, where: str) -> tuple[str, str | None, int | None]:
-    """What errors call a sentence, with its file and line if they are known."""
-    path, line = _origin(source)
-    return "this sentence" if path else f"sentence {index} of the {where}", path, line
-
-
-def _require_predicates(column: Sequence[Any], where: str) -> None:
-    """Reject sentences without marks of predicates."""
-    for index, source in enumerate([None] if isinstance(column, LazyTexts) else column):
-        if getattr(source, "predicates", None) is None:
-            what, path, line = _locate_sentence(source, index, where)
-            raise DataError(
-                f"{what} marks no predicate, as those that the model learnt from do",
-                path=path,
-                line=line,
-                field="predicates",
-                hint="Give CoNLL columns and {predicate_column}, or sentences with predicates, 0 or 1 for each word.",
-                options=("predicate_column",),
-            )
-
-
-def _have_predicates(column: Sequence[Any]) -> bool:
-    """Whether predicates are marked in a column of words; a store keeps no marks."""
-    return not isinstance(column, LazyTexts) and any(getattr(x, "predicates", None) is not None for x in column)
-
-
-def _require_features(column: Sequence[Any], where: str, feature_columns: Sequence[str]) -> None:
-    """Reject sentences without a feature."""
-    names = parse_feature_columns(feature_columns)
-    if isinstance(column, LazyTexts):
-        raise DataError(
-            f"the model reads the features {', '.join(names)} of words, and a store keeps none",
-            hint="Give the corpus itself.",
-        )
-    for index, source in enumerate(column):
-        missing = next((name for name in names if name not in (getattr(source, "features", None) or ())), None)
-        if missing is not None:
-            what, path, line = _locate_sentence(source, index, where)
-            raise DataError(
-                f"{what} has no feature {missing!r} of words, which the model needs",
-                path=path,
-                line=line,
-                hint=f"Give Sentence(words, features={{{missing!r}: ...}}) or rows with this column, one value for "
-                f"each word; of files, {{feature_columns={missing}=COLUMN}} says which column has it.",
-                options=("feature_columns",),
-            )
 
 
 def _complete_entity_tags(tags: Counter[str], scheme: str) -> Counter[str]:

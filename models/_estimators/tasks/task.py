@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,22 +15,13 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
-from graphattn.models._estimators.inputs import (
-    Columns,
-    as_list,
-    as_text,
-    check_weights,
-    pair_columns,
-    select,
-    single_column,
-    strip_columns,
-)
 from graphattn.models._estimators.inspectable import EncodedInputs, check_input
 from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, expand_recipe
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import INPUTS
 from graphattn.models._prediction import Predictions, predict_decisions
@@ -44,7 +34,6 @@ from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._options import FINE_TUNING
 from graphattn.models.training._decisions import ScoredTexts
 from graphattn.models.training._hints import hint_at_empty_inputs
-from graphattn.options import ParsingOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,31 +41,6 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Inputs with their labels.
-
-    ``columns`` are one column of texts, or two for pairs; ``numbers`` each input's index in the user's data, None for
-    all of them in order; ``weights`` one for each input, None for equal ones.
-    """
-
-    columns: Columns
-    labels: Sequence[Any]
-    numbers: Sequence[int] | None = None
-    weights: npt.NDArray[np.float64] | None = None
-
-    def select(self, numbers: Sequence[int]) -> Examples:
-        """The examples with these indices; lazy ones stay lazy."""
-        columns = [select(column, numbers) for column in self.columns]
-        weights = None if self.weights is None else self.weights[numbers]
-        return Examples(columns, select(self.labels, numbers), numbers, weights)
-
-    def show(self, number: int) -> dict[str, str]:
-        """An input as columns of a table."""
-        names = ("text", "second")[: len(self.columns)]
-        return {name: as_text(column[number]) for name, column in zip(names, self.columns, strict=True)}
 
 
 class Task:
@@ -212,7 +176,7 @@ class Task:
             if not is_needed:
                 raise ConfigError(f"{{frozen}} does not fit {{{name}}}: {fix}", options=("frozen", name))
 
-    def find_facts(self, training: Examples, held_out: Examples | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    def find_facts(self, training: Texts, held_out: Texts | None, options: Mapping[str, Any]) -> dict[str, Any]:
         """What :class:`~graphattn.models.defaults.Facts` has about the training set and the dev set of this task."""
         return {}
 
@@ -247,29 +211,6 @@ class Task:
 
     # -- inputs and labels ---------------------------------------------------------------------------------------------
 
-    def make_examples(
-        self,
-        X: Iterable[Any],
-        y: Iterable[Any] | None,
-        inputs: Any,
-        *,
-        empty: str,
-        hint: str | None = None,
-        sample_weight: Any = None,
-    ) -> Examples:
-        """Inputs with their labels; ``empty`` is the error if there are none, ``inputs`` are options."""
-        self.known_columns.require_labels(X, y)
-        X = as_list(X, self.texts_per_input, self.known_columns)
-        if not X:
-            raise DataError(empty, hint=hint)
-        columns, labels = self.make_columns(X, inputs), self.resolve_labels(X, y)
-        return Examples(columns, labels, weights=check_weights(sample_weight, len(labels)))
-
-    def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
-        """Inputs as one column of sources, or two for pairs; without HTML if the options of inputs say so."""
-        columns = (pair_columns if self.texts_per_input == 2 else single_column)(X, self.known_columns)
-        return strip_columns(columns) if inputs.strip_html else columns
-
     @abstractmethod
     def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         """One label per input; the inputs' own when ``y`` is None."""
@@ -278,7 +219,7 @@ class Task:
         """Convert labels of a dev or evaluation set to the training set's notation."""
         return labels
 
-    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
         """Learn from the labels of the training set (classes, scale, scheme); reject examples that cannot be used.
 
         ``previous`` is the task of the model to continue from, if any.
@@ -296,34 +237,10 @@ class Task:
     def make_targets(self, labels: Sequence[Any], where: str) -> Any:
         """Labels as targets of a :class:`~graphattn.models._corpus.Corpus`."""
 
-    def check_labels(self, labels: Sequence[Any], columns: Columns, inputs: TextInputs, *, unknown: str | None) -> None:
+    def check_labels(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
         """Reject labels that cannot be evaluated."""
 
-    def encode(
-        self,
-        inputs: TextInputs,
-        columns: Columns,
-        labels: Sequence[Any] | None = None,
-        *,
-        parsing: ParsingOptions,
-        where: str = "data",
-        numbers: Sequence[int] | None = None,
-    ) -> Corpus:
-        """Encode inputs, and targets if there are labels; error messages use ``where`` and ``numbers``."""
-        inputs.check_tokenization(columns)
-        targets = None if labels is None else self.make_targets(labels, where)
-        corpus = inputs.encode(columns, parsing=parsing, where=where, numbers=numbers, labelled=labels is not None)
-        corpus.targets = targets
-        return corpus
-
-    def encode_dev_set(self, inputs: TextInputs, held_out: Examples, *, parsing: ParsingOptions) -> Corpus:
-        """Encode the dev set; held-out texts are counted in the training set."""
-        where = "dev set" if held_out.numbers is None else "training set"
-        return self.encode(
-            inputs, held_out.columns, held_out.labels, parsing=parsing, where=where, numbers=held_out.numbers
-        )
-
-    def describe_references(self, held_out: Examples | None) -> str | None:
+    def describe_references(self, held_out: Texts | None) -> str | None:
         """A digest of the labels of a dev set, if its corpus does not contain them."""
         return None
 
@@ -336,21 +253,18 @@ class Task:
         inputs: TextInputs = INPUTS[options["inputs"].level](options["inputs"])
         return inputs
 
-    def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
+    def fit_inputs(self, inputs: TextInputs, examples: Texts, options: Mapping[str, Any], previous: Any) -> Texts:
         """Learn the vocabulary of the training set, or the new words if there is an estimator to continue from.
 
         Returns
         -------
         The examples, with words in place of raw texts
         """
-        columns = examples.columns
-        if hint := hint_at_empty_inputs(columns):
+        if hint := hint_at_empty_inputs(examples.columns):
             warn_caller(hint)
         if previous is None:
-            columns = inputs.fit(columns, options["training"].seed)
-        else:
-            columns = inputs.extend(previous.text_inputs_, previous.model_, columns)
-        return replace(examples, columns=columns)
+            return inputs.fit(examples, options["training"].seed)
+        return inputs.extend(previous.text_inputs_, previous.model_, examples)
 
     @abstractmethod
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
@@ -436,14 +350,14 @@ class Task:
     @abstractmethod
     def report(
         self,
-        examples: Examples,
+        examples: Texts,
         predictions: Predictions,
         *,
         inputs: TextInputs,
         rerun: Callable[..., Predictions],
         others: Mapping[str, Sequence[str]] | None = None,
     ) -> Report:
-        """Metrics, outcomes and mistakes of predictions; ``rerun`` predicts columns again."""
+        """Metrics, outcomes and mistakes of predictions; ``rerun`` predicts texts again."""
 
     # -- rows of output ------------------------------------------------------------------------------------------------
 
@@ -456,17 +370,6 @@ class Task:
         return self.format_prediction(x, prediction)
 
     # -- inspection ----------------------------------------------------------------------------------------------------
-
-    def encode_inputs(
-        self, inputs: TextInputs, model: Any, columns: Columns, targets: Sequence[str] | None, parsing: ParsingOptions
-    ) -> EncodedInputs:
-        """Encode inputs with their sentences; ``targets`` are a translator's, its own outputs when None."""
-        if targets is not None:
-            raise ConfigError("{target} is for translators only", options=("target",))
-        columns = inputs.add_heads(columns, parsing)
-        sentences = inputs.sentences(columns)
-        names = ("text",) if len(sentences) == 1 else ("first", "second")
-        return EncodedInputs(self.encode(inputs, columns, parsing=parsing), dict(zip(names, sentences, strict=True)))
 
     def check_input(self, encoded: EncodedInputs) -> None:
         """Reject an input without tokens."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,25 +16,25 @@ from typing_extensions import override
 
 from graphattn._devices import to_device
 from graphattn._validation import require_choice, require_multiple
-from graphattn.builders import Example, Sentence
+from graphattn.builders import Example
 from graphattn.builders._subwords import join_pieces
 from graphattn.builders._values import describe_value, is_list, read_strings
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
-from graphattn.models._corpus import Batch, Corpus, ParallelCorpus, digest_of
+from graphattn.models._corpus import Batch, Corpus, digest_of
 from graphattn.models._decoders import make_decoder
 from graphattn.models._decoders.generation import generate
 from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, shift_right
 from graphattn.models._decoders.options import PRESETS, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.inputs import Columns, as_list, input_fields, single_column
+from graphattn.models._estimators.inputs import as_list, input_fields
 from graphattn.models._estimators.inspectable import EncodedInputs
-from graphattn.models._estimators.parsing import make_roots, warn_about_missing_parses
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
 from graphattn.models._estimators.tasks.recipes import Recipe
-from graphattn.models._estimators.tasks.task import Examples, Task
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import InputOptions
 from graphattn.models._prediction import Predictions, run_model
@@ -51,7 +49,6 @@ from graphattn.models.training._text_metrics import (
     signatures,
     text_metrics,
 )
-from graphattn.options import ParsingOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +80,6 @@ class Translation(Task):
     inputs: SubwordOptions
     search: SearchOptions
     training: TranslationTraining
-    _warned_of_parses = False
 
     # -- options -------------------------------------------------------------------------------------------------------
 
@@ -138,10 +134,6 @@ class Translation(Task):
     # -- inputs and targets --------------------------------------------------------------------------------------------
 
     @override
-    def make_columns(self, X: Iterable[Any], inputs: Any) -> Columns:
-        return [list(column) for column in single_column(X, self.known_columns)]
-
-    @override
     def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         if y is None:
             bare = next((n for n, item in enumerate(X, 1) if getattr(item, "second", None) is None), None)
@@ -163,7 +155,7 @@ class Translation(Task):
         return labels
 
     @override
-    def fit(self, examples: Examples, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
         for number, (source, target) in enumerate(zip(examples.columns[0], examples.labels, strict=True), 1):
             for name, text in (("source", source), ("target", target)):
                 if not (text.strip() if isinstance(text, str) else text):
@@ -182,65 +174,23 @@ class Translation(Task):
         return PretrainedSources(InputOptions(cls=subwords.cls, characters=False), pretrained)
 
     @override
-    def fit_inputs(self, inputs: TextInputs, examples: Examples, options: Mapping[str, Any], previous: Any) -> Examples:
-        (sources,), targets, seed = examples.columns, examples.labels, options["training"].seed
+    def fit_inputs(self, inputs: TextInputs, examples: Texts, options: Mapping[str, Any], previous: Any) -> Texts:
+        seed = options["training"].seed
         if previous is not None:
-            inputs.extend(previous.text_inputs_, previous.model_, [sources])
+            inputs.extend(previous.text_inputs_, previous.model_, examples)
             if self.target_inputs is not inputs:
-                self.target_inputs.extend(previous.task_.target_inputs, previous.model_, [])
-        elif self.target_inputs is inputs:
-            sources, targets = inputs.fit([sources, targets], seed)
+                self.target_inputs.extend(previous.task_.target_inputs, previous.model_, examples)
+            return examples
+        (sources,), targets = examples.columns, examples.labels
+        if self.target_inputs is inputs:
+            sources, targets = inputs.fit(Texts([sources, targets]), seed).columns
         else:
-            (sources,), (targets,) = inputs.fit([sources], seed), self.target_inputs.fit([targets], seed)
+            (sources,) = inputs.fit(examples, seed).columns
+            (targets,) = self.target_inputs.fit(Texts([targets]), seed).columns
         return replace(examples, columns=[sources], labels=targets)
 
     @override
-    def encode(
-        self,
-        inputs: Any,
-        columns: Columns,
-        labels: Sequence[Any] | None = None,
-        *,
-        parsing: ParsingOptions,
-        where: str = "data",
-        numbers: Sequence[int] | None = None,
-    ) -> ParallelCorpus:
-        ids = None if labels is None else self.make_targets(labels, where)
-        columns = inputs.split(columns)
-        check_lengths = partial(self._check_lengths, inputs, ids=ids, where=where, numbers=numbers)
-        if inputs.builder.deprel_id is not None:
-            check_lengths(list(map(len, inputs.ids(columns[0]))))  # parsing may take hours
-        columns = inputs.add_heads(columns, parsing)
-        if inputs.builder.deprel_id is not None:
-            columns = [self._make_roots(columns[0])]
-        inputs.check_relations(columns, where)
-        corpus = ParallelCorpus.of(inputs.builder, columns[0], ids)
-        check_lengths(corpus.layouts[0].lengths - inputs.builder.cls)
-        return corpus
-
-    def _check_lengths(
-        self, inputs: Any, lengths: Sequence[int], *, ids: Any, where: str, numbers: Sequence[int] | None
-    ) -> None:
-        """Reject sources with too many subwords, of which ``lengths`` are the numbers, and targets."""
-        is_dev_set = where == "dev set" and numbers is None  # held-out texts have numbers of the training set
-        for name, counts in (("source", lengths), ("target", map(len, ids or []))):
-            _reject_long("dev " * is_dev_set + name, counts, self.inputs.longest, numbers)
-        inputs.check_source_lengths(lengths, numbers, "dev set" * is_dev_set)
-
-    def _make_roots(self, column: Sequence[Any]) -> list[Sentence]:
-        """Each word of a source without a parse is a root; a warning says so once."""
-        sentences, missing = make_roots(column)
-        if missing and not self._warned_of_parses:
-            self._warned_of_parses = True
-            warn_about_missing_parses(missing, len(column))
-        return sentences
-
-    @override
-    def encode_dev_set(self, inputs: TextInputs, held_out: Examples, *, parsing: ParsingOptions) -> Corpus:
-        return self.encode(inputs, held_out.columns, parsing=parsing, where="dev set", numbers=held_out.numbers)
-
-    @override
-    def describe_references(self, held_out: Examples | None) -> str | None:
+    def describe_references(self, held_out: Texts | None) -> str | None:
         if held_out is None or held_out.numbers is not None:  # these are part of the training set
             return None
         return digest_of(repr(held_out.labels))
@@ -279,7 +229,7 @@ class Translation(Task):
         return text_metrics(labels, decisions, tokenizer=self.training.bleu_tokenizer)
 
     @override
-    def find_facts(self, training: Examples, held_out: Examples | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    def find_facts(self, training: Texts, held_out: Texts | None, options: Mapping[str, Any]) -> dict[str, Any]:
         if held_out is None:
             return {}
         labels, metric, tokenizer = held_out.labels, options["training"].metric, self.training.bleu_tokenizer
@@ -321,7 +271,7 @@ class Translation(Task):
     @override
     def report(
         self,
-        examples: Examples,
+        examples: Texts,
         predictions: Predictions,
         *,
         others: Mapping[str, Sequence[str]] | None = None,
@@ -338,19 +288,6 @@ class Translation(Task):
         return Report(report, self.main_metric, interval=interval)
 
     # -- inspection ----------------------------------------------------------------------------------------------------
-
-    @override
-    def encode_inputs(
-        self, inputs: Any, model: Any, columns: Columns, targets: Sequence[str] | None, parsing: ParsingOptions
-    ) -> EncodedInputs:
-        (sources,) = columns
-        if targets is None:
-            targets = self.predict(model, self.encode(inputs, columns, parsing=parsing))
-        targets = self.resolve_labels(sources, targets)
-        (split,) = inputs.sentences(inputs.add_heads(columns, parsing))
-        subwords = self.target_inputs.subwords
-        sentences = {"source": split, "target": subwords.vocabulary.sentences(subwords.sources(targets))}
-        return EncodedInputs(self.encode(inputs, columns, targets, parsing=parsing), sentences, list(targets))
 
     @override
     def check_input(self, encoded: EncodedInputs) -> None:
@@ -440,17 +377,6 @@ def compute_perplexity(model: TranslationModel, corpus: Corpus) -> float:
 
     run_model(model, corpus, add_batch)
     return math.exp(total / count)
-
-
-def _reject_long(what: str, lengths: Iterable[int], longest: int, numbers: Iterable[int] | None) -> None:
-    """Reject texts of more than ``longest`` subwords; errors count texts from 1, like lines."""
-    for number, length in zip(count_from() if numbers is None else numbers, lengths, strict=False):
-        if length > longest:
-            raise DataError(
-                f"{what} {number + 1} has {length:,} subwords; the limit is {longest:,}",
-                hint="Shorten it, delete it, or raise {longest}.",
-                options=("longest",),
-            )
 
 
 def _check_target(target: Any, number: int) -> None:

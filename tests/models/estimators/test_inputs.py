@@ -13,12 +13,11 @@ from graphattn.exceptions import DataError
 from graphattn.models._estimators.inputs import (
     as_list,
     check_weights,
-    pair_columns,
     resolve_labels,
-    single_column,
     split_held_out,
     unpack_dev_set,
 )
+from graphattn.models._estimators.tasks.classify import PairClassification
 
 
 @given(
@@ -47,12 +46,6 @@ def test_held_out_fraction(classes, share, stratified, seed):
             assert abs(int((strata[taken] == number).sum()) - held * size / count) <= 1
 
 
-def test_columns():
-    one, other = Sentence(["a"]), Example("b c")
-    assert single_column(["x y", ["x", "y"], np.array(["x"]), one, other]) == [["x y", ["x", "y"], ["x"], one, "b c"]]
-    assert pair_columns([("a", one), [["b"], "c"], Example("d", "e")]) == [["a", ["b"], "d"], [one, "c", "e"]]
-
-
 @pytest.mark.parametrize("X", ["text", b"text", Sentence(["a"]), Example("a"), {"text": ["a"]}], ids=repr)
 def test_single_inputs_are_not_lists(X):
     with pytest.raises(DataError, match="is given where"):
@@ -62,35 +55,10 @@ def test_single_inputs_are_not_lists(X):
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, lambda rows: pa.Table.from_pandas(pd.DataFrame(rows))])
 def test_tables_of_texts_and_of_pairs(form):
     assert as_list(form([["a b"], ["c"]])) == ["a b", "c"]
-    assert as_list(form([["a b", "c"], ["d", "e"]]), columns=2) == [("a b", "c"), ("d", "e")]
-    assert pair_columns(form([["a b", "c"], ["d", "e"]])) == [["a b", "d"], ["c", "e"]]
-    for columns, rows in ((1, [["a", "b"], ["c", "d"]]), (2, [["a", "b", "c"]])):
+    assert as_list(form([["a b", "c"], ["d", "e"]]), PairClassification()) == [("a b", "c"), ("d", "e")]
+    for task, rows in ((None, [["a", "b"], ["c", "d"]]), (PairClassification(), [["a", "b", "c"]])):
         with pytest.raises(DataError, match="shape"):
-            as_list(np.array(rows), columns)
-
-
-def test_inputs_that_are_not_texts():
-    with pytest.raises(DataError, match="input 1 is a int"):
-        single_column(["a text", 3])
-
-
-@pytest.mark.parametrize("item", [None, float("nan"), pd.NA])
-def test_missing_inputs_are_named_as_such(item):
-    with pytest.raises(DataError, match=r"input 1 is .*, a missing value\. Leave it out"):
-        single_column(["a text", item])
-
-
-def test_a_pair_is_not_a_text():
-    with pytest.raises(DataError) as caught:
-        single_column(["a text", ("one", "other")])
-    assert str(caught.value) == (
-        "input 1 is a tuple. Give the words of a text as a list; for pairs of texts there is PairClassifier."
-    )
-
-
-def test_words_can_contain_blanks_among_other_words():
-    words = [["in", "New York"], ["film"], [], [""]]
-    assert single_column([*words, Sentence(["New York"])]) == [[*words, Sentence(["New York"])]]
+            as_list(np.array(rows), task)
 
 
 def test_a_dev_set_in_its_forms():
@@ -135,18 +103,6 @@ def test_weights_that_cannot_be_used(weights, message):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), pd.NA, 3, ["a"], b"a"], ids=repr)
-def test_a_word_that_is_no_string_is_named_by_its_place(value):
-    for words in (["a", value], ("a", value)):
-        with pytest.raises(DataError, match="input 1: word 1 is"):
-            pair_columns([("a", "b"), ("a", words)])
-    with pytest.raises(DataError, match="input 1: word 1 is"):
-        single_column([["b"], ["a", value]])
-    if not isinstance(value, list):
-        with pytest.raises(DataError, match="input 0 is"):
-            single_column([Example(value)])
-
-
 @pytest.mark.parametrize("X", [{"a", "b"}, frozenset(["a", "b"])], ids=["set", "frozenset"])
 def test_a_set_has_no_order(X):
     with pytest.raises(DataError, match="a set has no order"):
@@ -170,8 +126,6 @@ def test_a_weight_that_is_no_number_is_named_by_its_place(value):
             check_weights(value, 2)
 
 
-def test_an_array_without_axes_is_no_list_of_words():
-    with pytest.raises(DataError, match="input 0 is a ndarray"):
-        single_column([np.array("a")])
+def test_nothing_is_no_list():
     with pytest.raises(DataError, match="is given where many inputs are expected"):
         as_list(None)

@@ -16,7 +16,8 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models._estimators import inputs
-from graphattn.models._estimators.named_columns import KnownColumns
+from graphattn.models._estimators.tasks.classify import PairClassification
+from graphattn.models._estimators.tasks.tag import Tagging
 
 TINY = {
     "encoder": MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3")),
@@ -113,8 +114,8 @@ def test_frames_without_names_are_columns(classifier):
     """As before there were names, for scikit-learn's ColumnTransformer and resamplers."""
     for frame in (pd.DataFrame({"review": TEXTS}), pd.DataFrame(np.array(TEXTS)[:, None]), np.array(TEXTS)[:, None]):
         np.testing.assert_array_equal(classifier.predict(frame), classifier.predict(TEXTS))
-    assert inputs.as_list(pd.DataFrame({"a": ["x"], "b": ["y"]}), 2) == [("x", "y")]
-    assert inputs.as_list(pd.DataFrame({"second": ["y"], "text": ["x"]}), 2) == [Example("x", "y")]
+    assert inputs.as_list(pd.DataFrame({"a": ["x"], "b": ["y"]}), PairClassification()) == [("x", "y")]
+    assert inputs.as_list(pd.DataFrame({"second": ["y"], "text": ["x"]}), PairClassification()) == [Example("x", "y")]
 
 
 @pytest.mark.parametrize(
@@ -160,13 +161,13 @@ def test_a_stream_is_read_some_at_a_time(classifier, monkeypatch):
             taken += 1
             yield text
 
-    decide = type(classifier)._decide
+    encode = type(classifier).encode_texts
 
-    def watch(self, columns):
-        ahead.append((taken, len(columns[0])))
-        return decide(self, columns)
+    def watch(self, part):
+        ahead.append((taken, len(part)))
+        return encode(self, part)
 
-    monkeypatch.setattr(type(classifier), "_decide", watch)
+    monkeypatch.setattr(type(classifier), "encode_texts", watch)
     assert classifier.predict(texts()).tolist() == classifier.predict(TEXTS).tolist()
     assert ahead == [(3, 3), (6, 3), (8, 2), (8, 8)]
     np.testing.assert_array_equal(classifier.predict_proba(texts()), classifier.predict_proba(TEXTS))
@@ -185,7 +186,7 @@ WORD_ROWS = {
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pa.table])
 def test_rows_of_words_are_sentences(make):
-    first, second = inputs.as_collection(make(WORD_ROWS), known=KnownColumns(feature_columns=("pos=POS",)))
+    first, second = inputs.as_collection(make(WORD_ROWS), Tagging(feature_columns=("pos=POS",)))
     assert (first.tokens, first.tags) == (("Ada", ",", ""), ("B-PER", "O", "O"))
     assert (second.tokens, second.tags, second.features) == (("ran",), ("O",), {"pos": ("VBD",)})
     without = {name: values for name, values in WORD_ROWS.items() if name not in ("POS", "Tag")}

@@ -24,6 +24,7 @@ from graphattn.models._estimators.parsing import (
     parse_column,
     warn_about_missing_parses,
 )
+from graphattn.models._estimators.texts import Texts
 from graphattn.models.inspection import summarise
 
 TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
@@ -293,5 +294,5 @@ def test_a_store_counts_its_relations(tmp_path):
     (tmp_path / "trees.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows * 2))
     build_store([CorpusFile(tmp_path / "trees.jsonl")], tmp_path / "s", StoreSettings(TextGraphBuilder([Dependency()])))
     expected = {"pobj": 2, "root": 2}
-    assert count_relations([Store(tmp_path / "s").texts()]) == expected
-    assert count_relations([list(Store(tmp_path / "s")), ["raw"]]) == expected
+    assert count_relations(Texts([Store(tmp_path / "s").texts()])) == expected
+    assert count_relations(Texts([list(Store(tmp_path / "s")), ["raw"]])) == expected

@@ -11,6 +11,7 @@ from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._word_boundaries import SplitText, WordSplitter
 from graphattn.exceptions import GraphAttnWarning, Hint
 from graphattn.models import InputOptions, SequenceTagger, TextClassifier, TrainingOptions, load
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.word_checks import (
     expect_unknown_words,
     hint_at_unsplit_texts,
@@ -30,20 +31,20 @@ SEGMENTED = {
 
 @pytest.mark.parametrize("language", SEGMENTED)
 def test_words_of_segmented_corpora_would_be_cut(language):
-    assert share_of_cut_words([SEGMENTED[language]], WEB) > 0.3
+    assert share_of_cut_words(Texts([SEGMENTED[language]]), WEB) > 0.3
 
 
 def test_words_of_raw_texts_and_of_the_same_rules_are_not_cut():
     texts = ["It isn't the U.S., 3,000.50 km from here!", "Дом и кот.", "집에 가요"]
-    assert share_of_cut_words([texts], WEB) is None
-    assert share_of_cut_words([[*texts, *WEB.split_sources(texts)]], WEB) == 0
+    assert share_of_cut_words(Texts([texts]), WEB) is None
+    assert share_of_cut_words(Texts([[*texts, *WEB.split_sources(texts)]]), WEB) == 0
 
 
 def check(texts, training, *, cut=0.0):
     vocabulary = Vocabulary.train(training)
     builder = TextGraphBuilder("window:3", vocabulary=vocabulary)
     expected = expect_unknown_words([builder.layout(training)], vocabulary)
-    return warn_about_words([texts], [builder.layout(texts)], vocabulary, cut=cut, expected=expected)
+    return warn_about_words(Texts([texts]), [builder.layout(texts)], vocabulary, cut=cut, expected=expected)
 
 
 KNOWN, OTHER = [["a", "b", "c", "d"]] * 30, ["x y z a"] * 30
@@ -67,7 +68,7 @@ def test_pretrained_models_cut_dates_and_hyphens():
     pretrained = PretrainedVocabulary(Tokenizer(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]")))
 
     def warn(vocabulary, cut):
-        return warn_about_words([["1996-08-22"]], [], vocabulary, cut=cut, expected=None)
+        return warn_about_words(Texts([["1996-08-22"]]), [], vocabulary, cut=cut, expected=None)
 
     assert warn(pretrained, 0.1) is None
     assert warn(pretrained, 0.3) is not None
@@ -106,7 +107,7 @@ def test_raw_text_of_a_tagger_of_segmented_words(tmp_path):
 )
 def test_unsplit_texts(texts, hinted):
     split = [SplitText(text, WEB.split(text)) for text in texts]
-    assert (hint_at_unsplit_texts([split * 100]) is not None) == hinted
+    assert (hint_at_unsplit_texts(Texts([split * 100])) is not None) == hinted
 
 
 def test_a_classifier_of_unsplit_texts_hints_once():
