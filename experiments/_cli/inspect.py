@@ -226,7 +226,7 @@ def _inspect_words(inspection: Inspection) -> None:
     """Print the words with the largest attributions in each text; write the attributions of all words."""
     from graphattn.models.inspection._files import save_table
     from graphattn.models.inspection.attributions import word_attributions
-    from graphattn.models.inspection.notebook import words_html
+    from graphattn.models.inspection.attributions._words import words_html
 
     inspection.check_files((".parquet", ".csv"))
     estimator = inspection.load(inspection.model)

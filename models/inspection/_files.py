@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import networkx as nx
 import pandas as pd
@@ -15,11 +14,10 @@ import pandas as pd
 from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._paths import write_error
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection.notebook import escape_unprintable
 from graphattn.models.inspection.page import PageModel, write_page
-
-if TYPE_CHECKING:
-    from graphattn.models.inspection._attention import Attention
+from graphattn.models.inspection.page._values import to_page
 
 
 def _write_node_link(graph: nx.MultiDiGraph, path: Path) -> None:
@@ -37,12 +35,12 @@ SUFFIXES = (*TABLES, *GRAPH_WRITERS, ".html")
 """Suffixes of files with the weights of one prediction."""
 
 
-def save_attention(attention: Attention, path: Path) -> Path:
+def save_attention(attention: AttentionWeights, path: Path) -> Path:
     """Write weights in the format of the suffix; see ``Attention.save``."""
     check_suffix(path, SUFFIXES)
     suffix = path.suffix.lower()
     if suffix == ".html":
-        write_page(path, [PageModel("Attention", [attention.to_page(arrays=True)])], title=attention.title)
+        write_page(path, [PageModel("Attention", [to_page(attention, arrays=True)])], title=attention.title)
         return path
     if suffix in TABLES:
         return save_table(attention.table(), path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import numpy as np
@@ -12,11 +12,10 @@ import pandas as pd
 import traitlets
 
 from graphattn.models.inspection._attention_map import AttentionMap
+from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection.page import PageModel
 from graphattn.models.inspection.page._document import dump_data, render_module
-
-if TYPE_CHECKING:
-    from graphattn.models.inspection._attention import Attention
+from graphattn.models.inspection.page._values import to_page
 
 _SIDES = ("", "other_")
 """Prefixes of the names of a view's choices."""
@@ -35,9 +34,9 @@ class AttentionWidget(anywidget.AnyWidget):
     token = traitlets.Int(None, allow_none=True).tag(sync=True)
     edges = traitlets.List(traitlets.Tuple(traitlets.Int(), traitlets.Int())).tag(sync=True)
 
-    def __init__(self, *columns: Sequence[Attention]):
+    def __init__(self, *columns: Sequence[AttentionWeights]):
         self._columns = dict(zip(_SIDES, columns, strict=False))
-        models = [PageModel("", (attention.to_page(arrays=True) for attention in column)) for column in columns]
+        models = [PageModel("", (to_page(attention, arrays=True) for attention in column)) for column in columns]
         super().__init__(data=dump_data(models))
         for side, (first, *_) in self._columns.items():
             setattr(self, f"{side}layer", max(each.layer for each in first.maps))

@@ -13,26 +13,22 @@ import numpy as np
 import pandas as pd
 
 from graphattn._edges import Graph, as_batch
-from graphattn._networkx_graphs import CLS
+from graphattn._optional_packages import import_optional
 from graphattn._schema import TOKEN
 from graphattn.exceptions import GraphAttnError
-from graphattn.models._results.numbers import choose_format
 from graphattn.models.inspection._attention_map import for_display
+from graphattn.models.inspection._attention_weights import AttentionWeights
 
 if TYPE_CHECKING:
-    from graphattn.models.inspection._attention import Attention
-    from graphattn.models.inspection._widget import AttentionWidget
-    from graphattn.models.inspection.attributions import WordAttributions
+    from graphattn.models.inspection._widget import AttentionWidget, ComparisonWidget
 
 STRONGEST = 8
 MOST_TOKENS = 200
-_RAISED, _LOWERED = (86, 180, 233), (230, 159, 0)
-"""Blue and orange that people with any colour vision can tell apart (Okabe and Ito 2008)."""
 _CELL = "padding:1px 6px;text-align:left"
-_BOX = "display:inline-block;margin:1px;padding:1px 4px;border-radius:3px"
+BOX = "display:inline-block;margin:1px;padding:1px 4px;border-radius:3px"
 
 
-def attention_html(attention: Attention) -> str:
+def attention_html(attention: AttentionWeights) -> str:
     """Prediction, texts with tokens shaded by the attention they receive, and the strongest edges."""
     parts = []
     if attention.prediction is not None:
@@ -46,13 +42,13 @@ def attention_html(attention: Attention) -> str:
     return "<div>" + "".join(parts) + "</div>"
 
 
-def attention_bundle(attention: Attention, **options: Any) -> Any:
+def attention_bundle(attention: AttentionWeights, **options: Any) -> Any:
     """The interactive view for IPython, which adds :func:`attention_html` for programs that cannot show it.
 
     None without anywidget, in a terminal, and for a text that is too large for a browser.
     """
     ipython = sys.modules.get("IPython")
-    widget = _make_widget(attention) if ipython and hasattr(ipython.get_ipython(), "kernel") else None
+    widget = _try_widget(attention) if ipython and hasattr(ipython.get_ipython(), "kernel") else None
     bundle = None if widget is None else widget._repr_mimebundle_(**options)
     if bundle is None:
         return None
@@ -60,54 +56,31 @@ def attention_bundle(attention: Attention, **options: Any) -> Any:
     return {**formats, "text/plain": repr(attention)}, metadata
 
 
-def display_in_marimo(attention: Attention) -> Any:
+def display_in_marimo(attention: AttentionWeights) -> Any:
     """The interactive view for marimo, or :func:`attention_html`."""
-    return _make_widget(attention) or sys.modules["marimo"].Html(attention_html(attention))
+    return _try_widget(attention) or sys.modules["marimo"].Html(attention_html(attention))
 
 
-def _make_widget(attention: Attention) -> AttentionWidget | None:
+def make_widget(*attentions: AttentionWeights) -> AttentionWidget:
+    """The interactive view of texts by one model, see :meth:`Attention.widget`."""
+    import_optional("anywidget", "the interactive view needs", "notebook")
+    from graphattn.models.inspection._widget import AttentionWidget
+
+    return AttentionWidget(attentions)
+
+
+def make_comparison(first: AttentionWeights, second: AttentionWeights) -> ComparisonWidget:
+    """Two results side by side, see :meth:`Attention.compare`."""
+    import_optional("anywidget", "the interactive view needs", "notebook")
+    from graphattn.models.inspection._widget import ComparisonWidget
+
+    return ComparisonWidget([first], [second])
+
+
+def _try_widget(attention: AttentionWeights) -> AttentionWidget | None:
     with suppress(GraphAttnError):
-        return attention.widget()
+        return make_widget(attention)
     return None
-
-
-def words_html(words: WordAttributions) -> str:
-    """The text with words coloured by attribution, blue for positive and orange for negative, and a legend.
-
-    Black letters have a contrast of at least 4.5 on every colour (WCAG 2.1, AA); negative words are also underlined,
-    and the mouse shows each value.
-    """
-    largest = float(words.table.attribution.abs().max()) if len(words.table) else 0.0
-    paragraphs = []
-    for _, rows in words.table.groupby("part", sort=False):
-        shown = rows[(rows.position > 0) | (rows.word != CLS)]
-        boxes = [_format_word(*pair, largest) for pair in zip(shown.word, shown.attribution, strict=True)]
-        more = len(boxes) - MOST_TOKENS
-        text = " ".join(boxes[:MOST_TOKENS]) + (f" … {more:,} more" if more > 0 else "")
-        paragraphs.append(f'<p{_direction(shown.word)} style="line-height:1.9">{text}</p>')
-    ramp = ",".join(_attribution_color(share) for share in (-1, -0.5, 0, 0.5, 1))
-    bar = f"display:inline-block;width:8em;height:0.8em;margin:0 4px;background:linear-gradient(to right,{ramp})"
-    form = choose_format([words.value, words.baseline], 2)
-    value, baseline = (format(number, form) for number in (words.value, words.baseline))
-    low, high = (format(number, choose_format([largest], 2, "+")) for number in (-largest, largest))
-    legend = (
-        f"<p>{escape(words.explains)}, {value} ({baseline} if no word were known): "
-        f'<u>lowered</u> {low} <span style="{bar}"></span> {high} raised</p>'
-    )
-    return "<div>" + "".join(paragraphs) + legend + "</div>"
-
-
-def _format_word(word: str, value: float, largest: float) -> str:
-    share = value / largest if largest else 0.0
-    style = f"{_BOX};color:#000;background:{_attribution_color(share)}"
-    style += ";text-decoration:underline" if value < 0 else ""
-    return f'<span style="{style}" title="{format(value, choose_format([largest], 3, "+"))}">{escape(word)}</span>'
-
-
-def _attribution_color(share: float) -> str:
-    """Between orange for -1, white for 0 and blue for 1, as ``rgb(...)``."""
-    strongest = _RAISED if share > 0 else _LOWERED
-    return f"rgb({','.join(str(round(255 + (part - 255) * abs(share))) for part in strongest)})"
 
 
 def graph_html(graph: Graph, tokens: Sequence[str] | None = None) -> str:
@@ -132,7 +105,7 @@ def _format_prediction(prediction: Any) -> str:
     return escape(", ".join(map(str, labels)) or "no label")
 
 
-def _format_probabilities(attention: Attention) -> str:
+def _format_probabilities(attention: AttentionWeights) -> str:
     if not isinstance(attention.probabilities, dict) or not attention.probabilities:
         return ""
     return " · " + escape(
@@ -140,7 +113,7 @@ def _format_probabilities(attention: Attention) -> str:
     )
 
 
-def _attention_received(attention: Attention) -> dict[str, Any]:
+def _attention_received(attention: AttentionWeights) -> dict[str, Any]:
     """Text -> (N,) weight that each token receives from others, relative to the largest."""
     sums = {text: np.zeros(len(attention.tokens[text])) for text in attention.sentences}
     for attention_map in attention.maps:
@@ -158,14 +131,15 @@ def _attention_received(attention: Attention) -> dict[str, Any]:
 
 def _format_tokens(tokens: Sequence[str], shares: Any) -> str:
     boxes = [
-        f'<span style="{_BOX};background:rgba(0,114,178,{0.5 * share:.2f})">{escape(token)}</span>'
+        f'<span style="{BOX};background:rgba(0,114,178,{0.5 * share:.2f})">{escape(token)}</span>'
         for token, share in zip(tokens[:MOST_TOKENS], shares, strict=False)
     ]
     more = len(tokens) - MOST_TOKENS
-    return f"<p{_direction(tokens)}>{' '.join(boxes)}{f' … {more:,} more' if more > 0 else ''}</p>"
+    return f"<p{format_direction(tokens)}>{' '.join(boxes)}{f' … {more:,} more' if more > 0 else ''}</p>"
 
 
-def _direction(words: Iterable[str]) -> str:
+def format_direction(words: Iterable[str]) -> str:
+    """The attribute of an element whose text runs from right to left, or nothing."""
     return ' dir="rtl"' if is_right_to_left("".join(words)) else ""
 
 

@@ -10,7 +10,6 @@ DGL_CALLERS = {"graphattn", "graphattn._backends.dgl", "graphattn.experiments._c
 # Folders whose modules name each other in annotations: remove a row when its circle is gone.
 CIRCULAR_ANNOTATIONS = [
     ("graphattn.experiments.benchmarks", "graphattn.experiments.benchmarks"),
-    ("graphattn.models.inspection", "graphattn.models.inspection"),
 ]
 ROOT_PACKAGE = "graphattn"  # names upper floors in strings for __getattr__ and in imports for type checkers
 

@@ -20,7 +20,7 @@ from graphattn.models._corpus import Batch
 from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable
 from graphattn.models._prediction import MAX_TOKENS
 from graphattn.models._text_model import in_evaluation
-from graphattn.models.inspection._attention import word_texts
+from graphattn.models.inspection._attention_weights import word_texts
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.attributions._targets import ExplanationTarget
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from graphattn._edges import features_of
+from graphattn._networkx_graphs import CLS
 from graphattn._schema import TOKEN
 from graphattn._validation import require_choice, require_range
 from graphattn.builders._spelling import compose
 from graphattn.exceptions import ConfigError
 from graphattn.models._estimators.inspectable import Inspectable
-from graphattn.models.inspection._attention import word_texts
+from graphattn.models._results.numbers import choose_format
+from graphattn.models.inspection._attention_weights import word_texts
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.attributions._integrated_gradients import integrate
-from graphattn.models.inspection.notebook import words_html
+from graphattn.models.inspection.notebook import BOX, MOST_TOKENS, format_direction
 
 _NO_WORD = re.compile(r"\[CLS\]|\[\w+ \d+\]")
 """``[CLS]`` and nodes that relations add, such as ``[relay 0]``."""
+_RAISED, _LOWERED = (86, 180, 233), (230, 159, 0)
+"""Blue and orange that people with any colour vision can tell apart (Okabe and Ito 2008)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,3 +168,42 @@ def _sums_by_word(attributions: WordAttributions | pd.DataFrame) -> dict[str, fl
         raise ConfigError("top_words needs tables with the columns attribution, and word or source_word")
     sums: dict[str, float] = table.groupby(table[column].map(compose), sort=False).attribution.sum().to_dict()
     return {word: value for word, value in sums.items() if _NO_WORD.fullmatch(word) is None}
+
+
+def words_html(words: WordAttributions) -> str:
+    """The text with words coloured by attribution, blue for positive and orange for negative, and a legend.
+
+    Black letters have a contrast of at least 4.5 on every colour (WCAG 2.1, AA); negative words are also underlined,
+    and the mouse shows each value.
+    """
+    largest = float(words.table.attribution.abs().max()) if len(words.table) else 0.0
+    paragraphs = []
+    for _, rows in words.table.groupby("part", sort=False):
+        shown = rows[(rows.position > 0) | (rows.word != CLS)]
+        boxes = [_format_word(*pair, largest) for pair in zip(shown.word, shown.attribution, strict=True)]
+        more = len(boxes) - MOST_TOKENS
+        text = " ".join(boxes[:MOST_TOKENS]) + (f" … {more:,} more" if more > 0 else "")
+        paragraphs.append(f'<p{format_direction(shown.word)} style="line-height:1.9">{text}</p>')
+    ramp = ",".join(_attribution_color(share) for share in (-1, -0.5, 0, 0.5, 1))
+    bar = f"display:inline-block;width:8em;height:0.8em;margin:0 4px;background:linear-gradient(to right,{ramp})"
+    form = choose_format([words.value, words.baseline], 2)
+    value, baseline = (format(number, form) for number in (words.value, words.baseline))
+    low, high = (format(number, choose_format([largest], 2, "+")) for number in (-largest, largest))
+    legend = (
+        f"<p>{escape(words.explains)}, {value} ({baseline} if no word were known): "
+        f'<u>lowered</u> {low} <span style="{bar}"></span> {high} raised</p>'
+    )
+    return "<div>" + "".join(paragraphs) + legend + "</div>"
+
+
+def _format_word(word: str, value: float, largest: float) -> str:
+    share = value / largest if largest else 0.0
+    style = f"{BOX};color:#000;background:{_attribution_color(share)}"
+    style += ";text-decoration:underline" if value < 0 else ""
+    return f'<span style="{style}" title="{format(value, choose_format([largest], 3, "+"))}">{escape(word)}</span>'
+
+
+def _attribution_color(share: float) -> str:
+    """Between orange for -1, white for 0 and blue for 1, as ``rgb(...)``."""
+    strongest = _RAISED if share > 0 else _LOWERED
+    return f"rgb({','.join(str(round(255 + (part - 255) * abs(share))) for part in strongest)})"

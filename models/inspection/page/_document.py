@@ -13,16 +13,15 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._paths import write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection.page._packing import pack_page
-
-if TYPE_CHECKING:
-    from graphattn.models.inspection import Attention
+from graphattn.models.inspection.page._values import to_page
 
 _VIEW_SCRIPTS = (
     "elements.js",
@@ -63,9 +62,9 @@ class PageModel:
     results: Iterable[Mapping[str, Any]]
 
 
-def page_model(path: str | Path, estimator: Inspectable, attentions: Iterable[Attention]) -> PageModel:
+def page_model(path: str | Path, estimator: Inspectable, attentions: Iterable[AttentionWeights]) -> PageModel:
     """A column for a model, its folder, and its attention result for each text."""
-    return PageModel(name_model(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
+    return PageModel(name_model(path, estimator), (to_page(attention, arrays=True) for attention in attentions))
 
 
 def name_model(path: str | Path, estimator: Inspectable) -> str:

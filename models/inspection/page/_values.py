@@ -12,24 +12,22 @@ output ``text``, and a pretrained model's nothing. Weights have six decimal plac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphattn._schema import WORD
 from graphattn.builders._sentence import Sentence
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import TARGET, AttentionMap
+from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection._capture import part_name
 from graphattn.models.inspection._edge_kinds import word_ids_of
-
-if TYPE_CHECKING:
-    from graphattn.models.inspection._attention import Attention
 
 VERSION = 1
 _DIGITS = 6
 
 
-def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
+def to_page(attention: AttentionWeights, *, arrays: bool = False) -> dict[str, Any]:
     """Convert one prediction and its weights.
 
     With ``arrays``, edges and weights stay arrays, in a tenth of the memory; else the result is ready for
@@ -63,7 +61,7 @@ def _parse(sentence: Sentence, *, cls: bool) -> dict[str, Any]:
     return {"heads": [*[-1] * cls, *heads], "deprels": [*[""] * cls, *deprels]}
 
 
-def _prediction(attention: Attention) -> dict[str, Any]:
+def _prediction(attention: AttentionWeights) -> dict[str, Any]:
     if attention.prediction is None:
         return {}
     if TARGET in attention.sentences:
