@@ -18,7 +18,7 @@ from graphattn.experiments._cli.flags import LazyGroup, Values, make_command, wi
 from graphattn.options import Options, list_options, option
 
 if TYPE_CHECKING:
-    from graphattn.experiments.benchmarks._harness import Settings
+    from graphattn.experiments.benchmarks._contenders import Settings
     from graphattn.experiments.benchmarks._report import BenchmarkReport
 
 
@@ -240,7 +240,7 @@ def _make_settings(
     options: BenchOptions, lengths: tuple[str, ...], quick: tuple[str, ...], *, one_run: bool = False
 ) -> Settings:
     """The settings of a benchmark with these default workloads."""
-    from graphattn.experiments.benchmarks._harness import Settings
+    from graphattn.experiments.benchmarks._contenders import Settings
 
     lengths = quick if options.quick else lengths
     repeats = 1 if one_run else options.repeats or (3 if options.quick else 9)

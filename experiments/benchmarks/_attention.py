@@ -26,20 +26,9 @@ from graphattn._attention import attend_heads
 from graphattn._edges import edges_of
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
-from graphattn.experiments.benchmarks._harness import (
-    BOTH,
-    COLUMNS,
-    FORWARD,
-    OURS,
-    Comparison,
-    Contender,
-    Job,
-    Problem,
-    Settings,
-    compare,
-)
+from graphattn.experiments.benchmarks._contenders import Contender, Job, Problem, Settings, UnableError
+from graphattn.experiments.benchmarks._harness import BOTH, COLUMNS, FORWARD, OURS, Comparison, compare
 from graphattn.experiments.benchmarks._operations import FLOAT, WindowHeads
-from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record, plot_cost
 from graphattn.experiments.benchmarks._workloads import Lengths, Workload, is_uniform
 from graphattn.models import MSTransOptions

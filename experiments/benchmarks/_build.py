@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
-from graphattn.experiments.benchmarks._harness import OURS, TIMES, Case, Job, Settings, column, time_jobs
+from graphattn.experiments.benchmarks._contenders import Job, Settings
+from graphattn.experiments.benchmarks._harness import OURS, TIMES, Case, column, time_jobs
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._workloads import Workload, parse_workloads
 from graphattn.models import MSTransOptions

@@ -16,17 +16,8 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.experiments.benchmarks._harness import (
-    COLUMNS,
-    INFERENCE,
-    OURS,
-    TRAINING,
-    Comparison,
-    Contender,
-    Settings,
-    column,
-    compare,
-)
+from graphattn.experiments.benchmarks._contenders import Contender, Settings
+from graphattn.experiments.benchmarks._harness import COLUMNS, INFERENCE, OURS, TRAINING, Comparison, column, compare
 from graphattn.experiments.benchmarks._operations import WindowHeads, count_transformer
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record, plot_cost
 from graphattn.experiments.benchmarks._token_modules import GraphContender, ModuleContender, TokenProblem

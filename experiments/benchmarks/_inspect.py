@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from graphattn.builders import Sentence
-from graphattn.experiments.benchmarks._harness import TIMES, Job, Settings, column, time_jobs
+from graphattn.experiments.benchmarks._contenders import Job, Settings
+from graphattn.experiments.benchmarks._harness import TIMES, column, time_jobs
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.experiments.benchmarks._workloads import Workload, parse_workloads

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from graphattn._optional_packages import import_optional
-from graphattn.experiments.benchmarks._harness import Settings, column
+from graphattn.experiments.benchmarks._contenders import Settings
+from graphattn.experiments.benchmarks._harness import column
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 
 DESCRIPTION = """\

@@ -8,6 +8,7 @@ from statistics import mode
 
 from graphattn.experiments.benchmarks import _attention as attention
 from graphattn.experiments.benchmarks._attention import count_pairs
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._encoder import OURS_ENCODER
 from graphattn.experiments.benchmarks._harness import (
     BOTH,
@@ -15,7 +16,6 @@ from graphattn.experiments.benchmarks._harness import (
     OURS,
     TRAINING,
     Comparison,
-    Settings,
     column,
     compare,
     measure_memory,

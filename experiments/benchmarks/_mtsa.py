@@ -16,12 +16,12 @@ from graphattn._edges import edges_of
 from graphattn.builders import Order, TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._harness import (
     COLUMNS,
     MEBIBYTE,
     OURS,
     Comparison,
-    Settings,
     column,
     compare,
     measure_times_and_memory,

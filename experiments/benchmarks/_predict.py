@@ -16,10 +16,9 @@ from graphattn.experiments._cli.output import open_output
 from graphattn.experiments._cli.predict import predict_lines
 from graphattn.experiments._cli.resumable import CHUNK
 from graphattn.experiments._cli.text_stream import read_texts
+from graphattn.experiments.benchmarks._contenders import Job, Settings
 from graphattn.experiments.benchmarks._harness import (
     TIMES,
-    Job,
-    Settings,
     column,
     format_number,
     summarize_times,

@@ -27,6 +27,7 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Window
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.benchmarks._contenders import Contender, Job, Problem, Settings, UnableError
 from graphattn.experiments.benchmarks._exports import (
     distill,
     export_onnx,
@@ -43,11 +44,7 @@ from graphattn.experiments.benchmarks._harness import (
     TRAINING,
     Case,
     Comparison,
-    Contender,
-    Job,
     LeftOut,
-    Problem,
-    Settings,
     column,
     compare,
     measure_times,
@@ -56,7 +53,7 @@ from graphattn.experiments.benchmarks._harness import (
     summarize_times,
     try_each,
 )
-from graphattn.experiments.benchmarks._processes import UnableError, measure_peak_memory
+from graphattn.experiments.benchmarks._processes import measure_peak_memory
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._workloads import Workload, corpus_texts, is_uniform, split_into_batches
 from graphattn.experiments.papers._data_sets import DATA_VARIABLE

@@ -14,25 +14,18 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import torch
 
 from graphattn.exceptions import BuildError
+from graphattn.experiments.benchmarks._contenders import Contender, UnableError
 from graphattn.experiments.benchmarks._workloads import Workload, uniform
-
-if TYPE_CHECKING:
-    from graphattn.experiments.benchmarks._harness import Contender
 
 WARM_UP = uniform(2, 256)
 STATUS_FILE, CLEAR_FILE = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 COMMAND = "from graphattn.experiments._cli.main import main; main()"
 _PAUSE = 0.05  # seconds between two samples of the memory
-
-
-class UnableError(RuntimeError):
-    """A contender cannot run here; the message says why."""
 
 
 @dataclass(frozen=True)

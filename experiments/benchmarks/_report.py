@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import torch
@@ -20,9 +20,7 @@ import graphattn
 from graphattn.experiments._cli.output import open_output
 from graphattn.experiments._cli.tables import format_markdown
 from graphattn.experiments._commit import current_commit
-
-if TYPE_CHECKING:
-    from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 
 Record = dict[str, Any]
 PACKAGES = ("torch", "triton", "dgl", "numba", "numpy", "torch_geometric")

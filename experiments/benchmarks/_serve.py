@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from graphattn._optional_packages import import_optional
-from graphattn.experiments.benchmarks._harness import TIMES, Job, Settings, column, format_number, time_jobs
+from graphattn.experiments.benchmarks._contenders import Job, Settings
+from graphattn.experiments.benchmarks._harness import TIMES, column, format_number, time_jobs
 from graphattn.experiments.benchmarks._predict import make_predict_job, make_texts, train_model
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._workloads import Workload, parse_workloads

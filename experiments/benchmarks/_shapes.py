@@ -17,19 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import override
 
 from graphattn._dense import attend_dense
-from graphattn.experiments.benchmarks._harness import (
-    BOTH,
-    COLUMNS,
-    FORWARD,
-    OURS,
-    Comparison,
-    Contender,
-    Job,
-    Problem,
-    Settings,
-    compare,
-)
-from graphattn.experiments.benchmarks._processes import UnableError
+from graphattn.experiments.benchmarks._contenders import Contender, Job, Problem, Settings, UnableError
+from graphattn.experiments.benchmarks._harness import BOTH, COLUMNS, FORWARD, OURS, Comparison, compare
 from graphattn.experiments.benchmarks._report import BenchmarkReport
 
 LENGTHS = ("32x20",)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.experiments.benchmarks._harness import Contender, Job, Problem
+from graphattn.experiments.benchmarks._contenders import Contender, Job, Problem
 from graphattn.experiments.benchmarks._workloads import Lengths, Workload
 from graphattn.models._padding import pad
 

@@ -12,6 +12,7 @@ from graphattn._ragged import count_up
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._layout import Layout
+from graphattn.experiments.benchmarks._contenders import Contender, Settings
 from graphattn.experiments.benchmarks._harness import (
     CONTENDER_TIMES,
     INFERENCE,
@@ -19,8 +20,6 @@ from graphattn.experiments.benchmarks._harness import (
     OURS,
     TRAINING,
     Comparison,
-    Contender,
-    Settings,
     column,
     compare,
     measure_times_and_memory,

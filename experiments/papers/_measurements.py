@@ -176,10 +176,10 @@ class LayerCostOptions(Options):
 def measure_layer(encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Median milliseconds of forward and backward, and the MiB that they add to weights and inputs."""
     import_optional("psutil", f"{LAYER_COSTS} needs", "bench")
+    from graphattn.experiments.benchmarks._contenders import Settings
     from graphattn.experiments.benchmarks._harness import (
         MEBIBYTE,
         Comparison,
-        Settings,
         compare,
         measure_times,
         measure_times_and_memory,

@@ -5,7 +5,8 @@ import torch
 
 from graphattn.experiments.benchmarks import _harness as harness
 from graphattn.experiments.benchmarks import _pretrained as pretrained
-from graphattn.experiments.benchmarks._processes import PeakMemory, UnableError
+from graphattn.experiments.benchmarks._contenders import UnableError
+from graphattn.experiments.benchmarks._processes import PeakMemory
 from graphattn.experiments.benchmarks._workloads import Workload
 from graphattn.models import MSTransOptions
 

@@ -8,8 +8,7 @@ from packaging.version import Version
 
 from graphattn.experiments.benchmarks import _attention as attention
 from graphattn.experiments.benchmarks._attention import CONTENDERS, TORCH, AttentionProblem, DenseAttention, Flex
-from graphattn.experiments.benchmarks._harness import Job, Placement, Settings
-from graphattn.experiments.benchmarks._processes import UnableError
+from graphattn.experiments.benchmarks._contenders import Job, Placement, Settings, UnableError
 from graphattn.experiments.benchmarks._workloads import uniform
 from graphattn.models._padding import unpad
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from graphattn.builders import Sentence
 from graphattn.experiments.benchmarks._build import make_tree, measure
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 
 
 def test_make_trees_are_trees_with_one_root():

@@ -7,8 +7,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphattn.experiments.benchmarks import _encoder as encoder
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._encoder import CONTENDERS, EncoderProblem
-from graphattn.experiments.benchmarks._harness import Settings
 from graphattn.experiments.benchmarks._workloads import uniform
 from graphattn.models._padding import unpad
 

@@ -1,18 +1,16 @@
 """The harness: interleaved rounds, ratios, contenders that cannot run, and rows with their cells."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks import _harness as harness
+from graphattn.experiments.benchmarks._contenders import Contender, Job, Settings, UnableError
 from graphattn.experiments.benchmarks._harness import (
     COLUMNS,
     Case,
     Comparison,
-    Contender,
-    Job,
-    Settings,
     check_peers,
     compare,
     compare_times,
@@ -23,7 +21,6 @@ from graphattn.experiments.benchmarks._harness import (
     time_interleaved,
     time_jobs,
 )
-from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._report import BenchmarkReport
 from graphattn.experiments.benchmarks._workloads import Workload, uniform
 
@@ -61,7 +58,7 @@ CASE = Case(uniform(1, 3), "forward", False)
 def clock(monkeypatch):
     """A clock that only ``advance`` moves."""
     now = [0.0]
-    monkeypatch.setattr(harness.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
     def advance(seconds):
         now[0] += seconds
@@ -136,7 +133,7 @@ def test_unknown_peers_are_errors(name):
     ],
 )
 def test_contenders_that_cannot_solve_a_problem_are_reported(monkeypatch, backward, names, lines):
-    monkeypatch.setattr(harness, "available_bytes", lambda: 5 * 2**30)
+    monkeypatch.setattr("graphattn.experiments.benchmarks._contenders.available_bytes", lambda: 5 * 2**30)
     skipped, case = [], replace(CASE, backward=backward)
     contenders = [OURS, LARGE, FORWARD_ONLY, FAILING]
     assert list(measure_times(contenders, case, Settings((), repeats=1), skipped)) == names

@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphattn.experiments.benchmarks import _inspect as inspect
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.models import MTSAOptions, UMSTOptions
 from graphattn.models._encoders import ENCODERS

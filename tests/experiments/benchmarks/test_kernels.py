@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 SCRIPT = """
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._kernels import measure
 for row in measure(Settings(("sm80 bfloat16 32",))).rows:
     print(*row.values(), sep="; ")

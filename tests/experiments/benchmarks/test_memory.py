@@ -2,9 +2,8 @@
 
 import pytest
 
-from graphattn.experiments.benchmarks import _harness as harness
 from graphattn.experiments.benchmarks import _memory as memory
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 
 ADDED = {"ours": 100, "torch": None, "dgl": 1040}  # besides 1,000 that the allocator keeps
 BOTH, TEXT = "forward + backward", "1x8"
@@ -12,7 +11,9 @@ BOTH, TEXT = "forward + backward", "1x8"
 
 @pytest.fixture
 def requests(fix_memory, monkeypatch):
-    monkeypatch.setattr(harness, "find_spec", lambda package: package)  # none runs, so all count as installed
+    monkeypatch.setattr(
+        "graphattn.experiments.benchmarks._contenders.find_spec", lambda package: package
+    )  # none runs, so all count as installed
     return fix_memory(ADDED)
 
 
@@ -33,7 +34,7 @@ def test_contenders_run_on_all_workloads_and_then_on_a_long_text(requests):
 
 
 def test_peers_that_need_too_much_memory_do_not_start(requests, monkeypatch):
-    monkeypatch.setattr(harness, "available_bytes", lambda: 10 * 2**20)
+    monkeypatch.setattr("graphattn.experiments.benchmarks._contenders.available_bytes", lambda: 10 * 2**20)
     report = memory.measure(Settings(("1x4096",), peers=("dgl",)), text=TEXT)
     assert [row["contender"] for row in report.rows] == ["ours", "ours"]
     (line,) = report.left_out

@@ -5,7 +5,7 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import _mtsa as mtsa
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._mtsa import DenseMultiDim
 from graphattn.experiments.benchmarks._workloads import Workload, uniform
 

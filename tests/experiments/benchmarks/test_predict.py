@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphattn.experiments.benchmarks import _predict as predict
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._workloads import Workload, uniform
 
 

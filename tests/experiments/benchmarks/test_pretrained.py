@@ -7,8 +7,8 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import _pretrained as pretrained
+from graphattn.experiments.benchmarks._contenders import Settings, UnableError
 from graphattn.experiments.benchmarks._exports import keep
-from graphattn.experiments.benchmarks._harness import Settings
 from graphattn.experiments.benchmarks._pretrained import (
     ENCODING,
     INFERRING,
@@ -20,7 +20,6 @@ from graphattn.experiments.benchmarks._pretrained import (
     GraphModel,
     TextProblem,
 )
-from graphattn.experiments.benchmarks._processes import UnableError
 from graphattn.experiments.benchmarks._workloads import Workload, uniform
 from graphattn.experiments.papers._smoke import write_model
 from graphattn.layers._int8 import multiplies_int8

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from graphattn.experiments.benchmarks import _serve as serve
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 
 pytest.importorskip("fastapi")
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from graphattn.experiments.benchmarks import _shapes as shapes
-from graphattn.experiments.benchmarks._harness import OURS, Settings
+from graphattn.experiments.benchmarks._contenders import Settings
+from graphattn.experiments.benchmarks._harness import OURS
 from graphattn.experiments.benchmarks._workloads import uniform
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from graphattn.builders import Sentence
 from graphattn.builders._layout import Layout
 from graphattn.experiments.benchmarks import _umst as umst
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.experiments.benchmarks._workloads import uniform
 

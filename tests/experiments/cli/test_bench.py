@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from graphattn.experiments._cli.bench import ALL
-from graphattn.experiments.benchmarks import _harness as harness
 
 SHARED = {"seconds": 120.0, "device": "cpu", "precision": "32"}
 
@@ -21,7 +20,7 @@ def test_a_table_is_printed(graphattn):
 
 
 def test_a_missing_peer_is_left_out(graphattn, monkeypatch):
-    monkeypatch.setattr(harness, "find_spec", lambda name: None)
+    monkeypatch.setattr("graphattn.experiments.benchmarks._contenders.find_spec", lambda name: None)
     answer = graphattn("bench", "attention", "--lengths", "2x6", "--repeats", "2", "--peers", "dgl")
     assert answer.code == 0
     assert answer.out.count("\n| 2x6 | forward | ") == 1

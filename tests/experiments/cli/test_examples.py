@@ -24,7 +24,7 @@ from graphattn.builders.parsers import _cache as parse_cache
 from graphattn.experiments._cli.main import COMMANDS, app
 from graphattn.experiments.benchmarks import _harness as harness
 from graphattn.experiments.benchmarks import _pretrained as benchmark_of_pretrained
-from graphattn.experiments.benchmarks._harness import Settings
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._report import BenchmarkReport
 from graphattn.experiments.benchmarks._workloads import parse_workloads
 from graphattn.experiments.demo import _steps as demo_steps
