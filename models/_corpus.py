@@ -85,24 +85,17 @@ class Batch:
         return to_device(weights, device)
 
 
-@dataclass(frozen=True, eq=False)
-class BatchShard:
-    """One process's part of a batch: sentence numbers of the part and of the whole batch, number of processes."""
-
-    sentences: list[int]
-    batch: list[int]
-    processes: int
-
-
 class Corpus(Dataset[Batch]):
     """An encoded corpus; indexing it with sentence numbers returns a batch.
 
     There is one layout, or two for pairs. ``token_types`` are characters of distinct tokens, or None. ``targets`` have
     one row per sentence; or they are flat tags or tokens (of any integer type), and their number per sentence.
     ``weights`` (S,) are factors of the sentences' losses, with the mean 1 over all targets; None for equal weights.
-    ``copies`` (S,) are the same as the user gave them: for what weighs a sum of losses against a penalty.
+    ``copies`` (S,) are the same as the user gave them: for what weighs a sum of losses against a penalty. If
+    ``reads_targets``, the model also reads the targets, which then count in :attr:`lengths`.
     """
 
+    reads_targets = False
     weights: npt.NDArray[np.float32] | None = None
     copies: npt.NDArray[np.float64] | None = None
 
@@ -171,6 +164,26 @@ class Corpus(Dataset[Batch]):
             targets = np.array([tag for row in rows for tag in row], np.int64), counts
         return cls.encode(builder or store.builder(), [texts], targets=targets)
 
+    @classmethod
+    def of_pairs(
+        cls,
+        builder: TextGraphBuilder,
+        sources: Sequence[Source],
+        targets: Sequence[npt.NDArray[np.integer]] | None = None,
+    ) -> Corpus:
+        """Encode sources and the texts to write for them.
+
+        ``sources`` are texts with marked words, or any texts for a pretrained model; ``targets`` are ids of each
+        target's tokens, without :data:`EOS`, None for texts to translate.
+        """
+        corpus = cls(builder, [builder.layout(sources)])
+        corpus.reads_targets = True
+        if targets is not None:
+            counts = np.fromiter((len(ids) + 1 for ids in targets), np.int64, len(targets))
+            flat = np.concatenate([part for ids in targets for part in (ids, [EOS])]).astype(np.int64)
+            corpus.targets = flat, counts
+        return corpus
+
     def with_weights(self, weights: npt.NDArray[np.floating] | None) -> Self:
         """This corpus with weights in the loss; a weight of k has the effect of k copies of the sentence.
 
@@ -218,26 +231,35 @@ class Corpus(Dataset[Batch]):
 
     @property
     def lengths(self) -> Ints:
-        """(S,) tokens of each sentence or pair."""
+        """(S,) tokens of each sentence or pair, and of its target if the model reads it."""
         special = self.builder.count_special_tokens(len(self.layouts))
-        return np.sum([layout.lengths for layout in self.layouts], axis=0) + special
+        lengths = np.sum([layout.lengths for layout in self.layouts], axis=0) + special
+        return lengths + self.targets[1] if self.reads_targets and isinstance(self.targets, tuple) else lengths
 
     def num_edges(self) -> Ints:
         """(S,) edges of each sentence or pair."""
         return np.concatenate([np.empty(0, np.int64), *map(self._count_edges, range(0, len(self), _CHUNK))])
 
-    def __getitem__(self, choice: Sequence[int] | BatchShard) -> Batch:
-        shard = choice if isinstance(choice, BatchShard) else BatchShard(list(choice), list(choice), 1)
-        sentences, normalizer = shard.sentences, max(self._count_targets(shard.batch) / shard.processes, 1e-9)
-        if not sentences:
+    @override
+    def __getitem__(self, numbers: Sequence[int]) -> Batch:
+        return self.batch(numbers)
+
+    def batch(self, numbers: Sequence[int], *, whole: Sequence[int] | None = None, processes: int = 1) -> Batch:
+        """The sentences or pairs with these numbers.
+
+        They may be one process's share of the ``whole`` batch, whose targets then divide losses.
+        """
+        numbers = list(numbers)
+        whole = numbers if whole is None else list(whole)
+        normalizer = max(self._count_targets(whole) / processes, 1e-9)
+        if not numbers:
             # fewer sentences than processes: this process contributes zero gradients
-            sentences, normalizer = shard.batch[:1], math.inf
-        layout = self.builder.join([layout.take(sentences) for layout in self.layouts])
+            numbers, normalizer = whole[:1], math.inf
+        layout = self.builder.join([layout.take(numbers) for layout in self.layouts])
         types = None if self.token_types is None else self.token_types.take(layout.features["token_type"])
-        counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
-        weights = None if self.weights is None else torch.from_numpy(self.weights[sentences])
-        targets = self._targets(sentences)
-        return Batch(self.builder.text_batch(layout), len(sentences), types, targets, normalizer, counts, weights)
+        weights = None if self.weights is None else torch.from_numpy(self.weights[numbers])
+        targets, counts = self._take_targets(numbers)
+        return Batch(self.builder.text_batch(layout), len(numbers), types, targets, normalizer, counts, weights)
 
     def fingerprint(self) -> str:
         """A digest of this corpus."""
@@ -258,47 +280,17 @@ class Corpus(Dataset[Batch]):
         counts = self.builder.num_edges(self.builder.join([layout.take(rows) for layout in self.layouts]))
         return counts.reshape(-1, len(rows)).sum(0)
 
-    def _targets(self, sentences: list[int]) -> Tensor | None:
+    def _take_targets(self, numbers: Sequence[int]) -> tuple[Tensor | None, Tensor | None]:
+        """The targets of some sentences, and if they are flat the number of targets of each."""
         if self.targets is None:
-            return None
+            return None, None
         if not isinstance(self.targets, tuple):
-            return torch.from_numpy(self.targets[sentences])
-        rows = Ragged.from_counts(*self.targets).take(np.asarray(sentences, np.int64))
-        return torch.from_numpy(rows.values.astype(np.int64))
+            return torch.from_numpy(self.targets[numbers]), None
+        rows = Ragged.from_counts(*self.targets).take(np.asarray(numbers, np.int64))
+        return torch.from_numpy(rows.values.astype(np.int64)), torch.from_numpy(self.targets[1][numbers])
 
-    def _count_targets(self, sentences: list[int]) -> float:
-        if isinstance(self.targets, tuple):
-            return float(self.targets[1][sentences].sum())
-        return float(len(sentences))
-
-
-class ParallelCorpus(Corpus):
-    """A corpus whose targets are texts."""
-
-    @classmethod
-    def of(
-        cls,
-        builder: TextGraphBuilder,
-        sources: Sequence[Source],
-        targets: Sequence[npt.NDArray[np.integer]] | None = None,
-    ) -> ParallelCorpus:
-        """Encode pairs.
-
-        ``sources`` are texts with marked words, or any texts for a pretrained model; ``targets`` are ids of each
-        target's tokens, without :data:`EOS`, None for texts to translate.
-        """
-        layouts = [builder.layout(sources)]
-        if targets is None:
-            return cls(builder, layouts)
-        counts = np.fromiter((len(ids) + 1 for ids in targets), np.int64, len(targets))
-        flat = np.concatenate([part for ids in targets for part in (ids, [EOS])]).astype(np.int64)
-        return cls(builder, layouts, targets=(flat, counts))
-
-    @property
-    @override
-    def lengths(self) -> Ints:
-        """(S,) tokens of each source and its target, if any."""
-        return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
+    def _count_targets(self, numbers: Sequence[int]) -> float:
+        return float(self.targets[1][numbers].sum()) if isinstance(self.targets, tuple) else float(len(numbers))
 
 
 def truncate_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:

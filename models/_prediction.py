@@ -78,7 +78,7 @@ def run_model(
     started: list[tuple[list[int], Computed]] = []
 
     def load(numbers: list[int]) -> tuple[list[int], Batch]:
-        return numbers, corpus[numbers].copy_ahead(device)
+        return numbers, corpus.batch(numbers).copy_ahead(device)
 
     def finish(number_started: int) -> None:
         while len(started) > number_started:
@@ -119,7 +119,7 @@ def _start(
     torch.cuda.empty_cache()  # here, where the error and what it refers to are gone
     middle = len(numbers) // 2
     for half in (numbers[:middle], numbers[middle:]):
-        yield from _start(corpus, compute, half, corpus[half])
+        yield from _start(corpus, compute, half, corpus.batch(half))
 
 
 def predict_corpus(

@@ -85,8 +85,8 @@ def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Setti
                 attention_maps(forward, batch.graph, relations, ("text",))
 
     def prepare_after(run: Callable[[Any], None]) -> Any:
-        run(corpus[numbers])
-        return corpus[numbers]
+        run(corpus.batch(numbers))
+        return corpus.batch(numbers)
 
     jobs = {
         PLAIN: Job(run_plain, lambda: prepare_after(run_plain)),

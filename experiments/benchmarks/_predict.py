@@ -128,7 +128,7 @@ def make_encoder_job(estimator: Any, texts: Sequence[str]) -> tuple[Job, int]:
             for batch, tokens in zip(batches, vectors, strict=True):
                 encoder(batch.graph, tokens)
 
-    return Job(run, lambda: [corpus[batch] for batch in numbers]), sum(map(len, vectors))
+    return Job(run, lambda: [corpus.batch(batch) for batch in numbers]), sum(map(len, vectors))
 
 
 def _measure_latency(estimator: Any) -> Record:

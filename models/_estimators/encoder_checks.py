@@ -44,7 +44,7 @@ def check_encoder(model: Any, corpus: Corpus) -> None:
         calls.append(inputs)
 
     shortest = numbers[np.argsort(corpus.lengths[numbers], kind="stable")]
-    batch = corpus[[int(shortest[0]), int(shortest[len(shortest) // 2])]]
+    batch = corpus.batch([int(shortest[0]), int(shortest[len(shortest) // 2])])
     hooks = [encoder.register_forward_pre_hook(count_layers_below), encoder.register_forward_hook(check)]
     with torch.random.fork_rng(), torch.no_grad(), in_evaluation(model):
         try:

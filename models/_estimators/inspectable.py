@@ -36,7 +36,7 @@ class EncodedInputs:
     @cached_property
     def batch(self) -> Batch:
         """The first input as a batch."""
-        return self.corpus[[0]]
+        return self.corpus.batch([0])
 
     @property
     def single(self) -> dict[str, Sentence]:

@@ -18,7 +18,7 @@ from graphattn.builders._subwords import MarkedWords, Subwords, mark_blanks
 from graphattn.builders._word_boundaries import Source, WordSplitter
 from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import DataError
-from graphattn.models._corpus import Corpus, ParallelCorpus
+from graphattn.models._corpus import Corpus
 from graphattn.models._decoders.model import SharedEmbedding, WordVectorEmbedding
 from graphattn.models._decoders.options import SubwordOptions
 from graphattn.models._encoders import EncoderOptions, make_encoder
@@ -138,9 +138,7 @@ class SubwordInputs(TextInputs):
             self.vectors = weights["embedding.pretrained"].numpy()
 
 
-def encode_pairs(
-    inputs: Any, texts: Texts, make_targets: Callable[[Any, str], Any], parsing: ParsingOptions
-) -> ParallelCorpus:
+def encode_pairs(inputs: Any, texts: Texts, make_targets: Callable[[Any, str], Any], parsing: ParsingOptions) -> Corpus:
     """Encode sources, and their targets if they are known, with the inputs of a translator."""
     ids = None if texts.labels is None else make_targets(texts.labels, texts.where)
     texts = inputs.split(texts)
@@ -150,7 +148,7 @@ def encode_pairs(
     if inputs.builder.deprel_id is not None:
         texts = _make_roots(inputs, texts)
     inputs.check_relations(texts)
-    corpus = ParallelCorpus.of(inputs.builder, texts.columns[0], ids)
+    corpus = Corpus.of_pairs(inputs.builder, texts.columns[0], ids)
     _check_lengths(inputs, texts, corpus.layouts[0].lengths - inputs.builder.cls, ids)
     return corpus.with_weights(texts.weights)
 

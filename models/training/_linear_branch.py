@@ -181,7 +181,7 @@ def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[i
     """The batches of a corpus without edges, with the model's scores."""
     plain, batches = _drop_edges(corpus), prediction_batches(corpus, model.device)
     with in_evaluation(model), torch.no_grad():
-        return [(plain[numbers], model(corpus[numbers]).cpu(), numbers) for numbers in batches]
+        return [(plain[numbers], model(corpus.batch(numbers)).cpu(), numbers) for numbers in batches]
 
 
 def _transitions(head: Head) -> list[nn.Parameter]:

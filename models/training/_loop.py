@@ -38,7 +38,15 @@ from graphattn.models._prediction import predict_decisions
 from graphattn.models._text_model import Trainable
 from graphattn.models.training._averaging import Average, EpochAverage, WeightAverage
 from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
-from graphattn.models.training._module import BatchLoader, Decide, Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.training._module import (
+    BatchLoader,
+    Decide,
+    Evaluate,
+    SharedBatches,
+    Shares,
+    TrainingModule,
+    quiet,
+)
 from graphattn.models.training._processes import OwnProcesses, choose_strategy, ignore_launcher_rank, is_launched
 from graphattn.models.training._tracker import fits_tensorboard
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
@@ -71,7 +79,7 @@ def train(
     """
     _reject_callbacks(callbacks)
     history = [] if history is None else history
-    loader = BatchLoader(corpus, batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list)
+    loader = BatchLoader(Shares(corpus), batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list)
     module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with ignore_launcher_rank(options), run_folder(options) as folder, quiet(), torch.random.fork_rng():

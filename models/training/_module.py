@@ -15,7 +15,7 @@ import lightning.pytorch as pl
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 from typing_extensions import override
 
 from graphattn._devices import explain_memory_errors, map_ahead
@@ -23,7 +23,7 @@ from graphattn._gradients import Function, apply
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
 from graphattn.layers._linear import sum_embedding_gradients
-from graphattn.models._corpus import Batch, BatchShard, Corpus
+from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import predict_decisions
 from graphattn.models._text_model import Trainable
@@ -44,7 +44,26 @@ MOST_CPU_TOKENS = 4096
 """Tokens whose gradients are computed together on a CPU: more need more memory, and do not fit the caches."""
 
 
-class SharedBatches(Sampler[list[BatchShard]]):
+Share = tuple[list[int], list[int], int]
+"""Numbers of a process's texts of a batch, numbers of the whole batch, and the number of processes."""
+
+
+class Shares(Dataset[Batch]):
+    """A corpus as a data set of shares."""
+
+    def __init__(self, corpus: Corpus):
+        self.corpus = corpus
+
+    @override
+    def __getitem__(self, share: Share) -> Batch:
+        numbers, whole, processes = share
+        return self.corpus.batch(numbers, whole=whole, processes=processes)
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+
+class SharedBatches(Sampler[list[Share]]):
     """Distribute each batch over all processes, so that several take the same steps as one.
 
     A process computes the gradients of its part in turn for shards of about ``max_tokens`` tokens.
@@ -66,10 +85,10 @@ class SharedBatches(Sampler[list[BatchShard]]):
             self._epoch_batches = list(self.batches)
 
     @override
-    def __iter__(self) -> Iterator[list[BatchShard]]:
+    def __iter__(self) -> Iterator[list[Share]]:
         for batch in self._epoch_batches[self.done :]:
             shards = self._split(batch[self.rank :: self.processes])
-            yield [BatchShard(shard, batch, self.processes) for shard in shards]
+            yield [(shard, batch, self.processes) for shard in shards]
 
     def _split(self, sentences: list[int]) -> list[list[int]]:
         """Split into runs of about equally many tokens."""
@@ -95,7 +114,7 @@ class BatchLoader(DataLoader[Any]):
             return super().__iter__()
         return map_ahead(self._load, cast(SharedBatches, self.batch_sampler), self.device)
 
-    def _load(self, shards: list[BatchShard]) -> list[Batch]:
+    def _load(self, shards: list[Share]) -> list[Batch]:
         return [self.dataset[shard].copy_ahead(self.device) for shard in shards]
 
 

@@ -10,7 +10,7 @@ import torch
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.relations import parse_relation
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
-from graphattn.models._corpus import BatchShard, Corpus, digest_of
+from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._features.characters import CharacterVocabulary
 
 TEXTS = [["a", "dog"], [], ["barks"], ["the", "dog", "barks", "loudly"], ["a"]]
@@ -111,14 +111,14 @@ def test_characters_do_not_change_tokenization():
 def test_shards_partition_the_batch(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     whole = [3, 0, 2]
-    parts = [corpus[BatchShard(whole[rank::2], whole, 2)] for rank in range(2)]
+    parts = [corpus.batch(whole[rank::2], whole=whole, processes=2) for rank in range(2)]
     assert [part.targets.tolist() for part in parts] == [[0, 1, 2, 3, 2], [0, 1]]
     assert [part.loss_normalizer for part in parts] == [3.5, 3.5]  # averaged over two processes, each word counts 1/7
 
 
 def test_a_process_without_sentences_has_zero_weight(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
-    batch = corpus[BatchShard([], [3], 2)]
+    batch = corpus.batch([], whole=[3], processes=2)
     assert batch.graph.num_nodes("token") == 5
     assert batch.loss_normalizer == math.inf
 
@@ -193,4 +193,4 @@ def test_digest_depends_on_where_a_part_ends_and_on_its_type():
 
 def test_normalizer_of_a_shard_with_one_target(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
-    assert corpus[BatchShard([2], [2], 2)].loss_normalizer == 0.5  # averaged over two processes, it counts 1
+    assert corpus.batch([2], processes=2).loss_normalizer == 0.5  # averaged over two processes, it counts 1

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.models._corpus import BatchShard
-
 KINDS = ("classifier", "pair", "tagger", "crf")
 
 
@@ -31,7 +29,7 @@ def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, parts):
         summed = [torch.zeros_like(gradient) for gradient in expected]
         for rank in range(3):
             model.zero_grad(set_to_none=True)
-            model.loss(data[BatchShard(batch[rank::3], batch, 3)])[0].backward()
+            model.loss(data.batch(batch[rank::3], whole=batch, processes=3))[0].backward()
             for total, parameter in zip(summed, model.parameters(), strict=True):
                 assert parameter.grad is not None  # DDP waits for each
                 total += parameter.grad / 3

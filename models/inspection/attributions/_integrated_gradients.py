@@ -104,7 +104,7 @@ def integrate(
         ]
         vectors, presence = (torch.cat([part.flatten(0, 1) for part in x.split(lengths, dim=1)]) for x in points)
         vectors = vectors.to(dtype)
-        copies = inputs.corpus[[0] * len(shares)]
+        copies = inputs.corpus.batch([0] * len(shares))
         return points, explained.value(estimator.score_copies(copies, vectors=vectors, presence=presence))
 
     with torch.inference_mode(False), in_evaluation(model):

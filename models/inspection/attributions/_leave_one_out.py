@@ -75,7 +75,7 @@ def leave_one_edge_out(
         for start in range(0, len(selected), step := _num_copies(inputs.corpus)):
             chunk = selected.iloc[start : start + step]
             chunk = chunk.assign(copy=np.arange(len(chunk)))
-            batch, is_cross = inputs.corpus[[0] * len(chunk)], chunk.relation == CROSS
+            batch, is_cross = inputs.corpus.batch([0] * len(chunk)), chunk.relation == CROSS
             relations = estimator.model_.encoder.relations()
             graph = remove_edges(batch.graph, relations, inputs.graph_texts, chunk[~is_cross])
             scores = estimator.score_copies(replace(batch, graph=graph), hidden=chunk[is_cross])

@@ -13,7 +13,7 @@ def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callabl
     """A model with fresh weights and a corpus: ``make_model("umst", share_scores=True)``."""
     from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.builders._subwords import Subwords
-    from graphattn.models._corpus import ParallelCorpus
+    from graphattn.models._corpus import Corpus
     from graphattn.models._decoders import make_decoder
     from graphattn.models._decoders.model import SharedEmbedding, TranslationModel
     from graphattn.models._decoders.options import DecoderOptions
@@ -40,7 +40,7 @@ def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callabl
             output,
             label_smoothing=0.1,
         )
-        corpus = ParallelCorpus.of(builder, subwords.sources(trees), subwords.ids(targets))
+        corpus = Corpus.of_pairs(builder, subwords.sources(trees), subwords.ids(targets))
         return model.to(dtype).eval(), corpus
 
     return make

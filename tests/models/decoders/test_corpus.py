@@ -5,7 +5,7 @@ import pytest
 
 from graphattn.builders import TextGraphBuilder, Window
 from graphattn.builders._subwords import Subwords
-from graphattn.models._corpus import ParallelCorpus
+from graphattn.models._corpus import Corpus
 
 SOURCES = ["a dog", "dogs", "a dog runs home"]
 TARGETS = ["ein hund", "", "ein hund rennt"]
@@ -22,7 +22,7 @@ def builder(subwords):
 
 
 def test_a_batch_has_the_selected_pairs(subwords, builder):
-    corpus = ParallelCorpus.of(builder, subwords.sources(SOURCES), subwords.ids(TARGETS))
+    corpus = Corpus.of_pairs(builder, subwords.sources(SOURCES), subwords.ids(TARGETS))
     batch = corpus[[2, 0]]
     sources, targets = subwords.ids(SOURCES), subwords.ids(TARGETS)
     assert batch.graph.node_features["token"]["id"].tolist() == [2, *sources[2], 2, *sources[0]]
@@ -33,10 +33,10 @@ def test_a_batch_has_the_selected_pairs(subwords, builder):
 
 def test_the_length_of_a_pair_counts_both_texts(subwords, builder):
     sources, targets = subwords.sources(SOURCES), subwords.ids(TARGETS)
-    corpus = ParallelCorpus.of(builder, sources, targets)
+    corpus = Corpus.of_pairs(builder, sources, targets)
     sides = [len(ids) + 1 for ids in subwords.ids(SOURCES)], [len(ids) + 1 for ids in targets]
     assert corpus.lengths.tolist() == np.sum(sides, axis=0).tolist()
-    alone = ParallelCorpus.of(builder, sources)
+    alone = Corpus.of_pairs(builder, sources)
     assert alone.lengths.tolist() == sides[0]
     assert (alone[[0]].targets, alone[[0]].target_counts) == (None, None)
 
@@ -44,7 +44,7 @@ def test_the_length_of_a_pair_counts_both_texts(subwords, builder):
 def test_targets_are_part_of_the_fingerprint(subwords, builder):
     sources = subwords.sources(SOURCES)
     prints = {
-        ParallelCorpus.of(builder, sources, ids).fingerprint()
+        Corpus.of_pairs(builder, sources, ids).fingerprint()
         for ids in (subwords.ids(TARGETS), subwords.ids(TARGETS[::-1]), None)
     }
     assert len(prints) == 3

@@ -7,7 +7,7 @@ import torch
 
 from graphattn.builders import Sentence
 from graphattn.builders._subwords import BLANK
-from graphattn.models._corpus import ParallelCorpus
+from graphattn.models._corpus import Corpus
 from graphattn.models._decoders import generation
 from graphattn.models._decoders.generation import ModelScores
 from graphattn.models._decoders.model import EOS
@@ -86,10 +86,10 @@ def test_the_encoder_runs_once_for_each_source(make_model):
 def test_a_source_without_words_gets_an_empty_text(make_model):
     model, corpus = make_model()
     words = [Sentence(["the", "dog"]), Sentence([]), Sentence(["a"])]
-    actual = generate(model, ParallelCorpus.of(corpus.builder, words), SEARCH, count=2)
+    actual = generate(model, Corpus.of_pairs(corpus.builder, words), SEARCH, count=2)
     assert [(h.ids, h.score) for h in actual[1]] == [((), 0.0)]
     assert len(actual[0]) == len(actual[2]) == 2
-    assert generate(model, ParallelCorpus.of(corpus.builder, []), SEARCH) == []
+    assert generate(model, Corpus.of_pairs(corpus.builder, []), SEARCH) == []
 
 
 def test_count_widens_the_beam(make_model):

@@ -12,7 +12,7 @@ from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
 from graphattn.models._encoders import ENCODERS
 from graphattn.models.training._loop import train
-from graphattn.models.training._module import BatchLoader, SharedBatches, TrainingModule
+from graphattn.models.training._module import BatchLoader, SharedBatches, Shares, TrainingModule
 
 
 @pytest.mark.parametrize("kind", ["crf", *ENCODERS])
@@ -98,8 +98,8 @@ def test_processes_share_each_batch():
             sampler.rank, sampler.processes = rank, 2
             sampler.set_epoch(epoch)
         for batch, (one,), (other,) in zip(whole, *samplers, strict=True):
-            assert sorted(one.sentences + other.sentences) == sorted(batch)
-            assert one.batch == other.batch == batch
+            assert sorted(one[0] + other[0]) == sorted(batch)
+            assert one[1] == other[1] == batch
 
 
 @pytest.mark.parametrize("limit", [4, 7, 10, 100])
@@ -109,9 +109,9 @@ def test_shards_are_runs_of_about_equally_many_tokens(limit):
     sampler.max_tokens = limit
     (batch,) = sampler.batches
     (shards,) = sampler
-    assert [number for shard in shards for number in shard.sentences] == batch
-    assert all(shard.batch == batch for shard in shards)
-    assert all(lengths[shard.sentences].sum() < limit + lengths[shard.sentences].max() for shard in shards)
+    assert [number for shard, _, _ in shards for number in shard] == batch
+    assert all(whole == batch for _, whole, _ in shards)
+    assert all(lengths[shard].sum() < limit + lengths[shard].max() for shard, _, _ in shards)
     assert len(shards) > lengths.sum() / limit / 3
     assert (len(shards) == 1) == (limit >= lengths.sum())
 
@@ -121,7 +121,9 @@ def test_a_loader_copies_batches_to_a_gpu(parts, count_copies):
     meta, loader = (
         torch.device("meta"),
         BatchLoader(
-            corpus, batch_sampler=SharedBatches(BudgetBatches(corpus.lengths, max_sentences=5, seed=1)), collate_fn=list
+            Shares(corpus),
+            batch_sampler=SharedBatches(BudgetBatches(corpus.lengths, max_sentences=5, seed=1)),
+            collate_fn=list,
         ),
     )
     on_cpu = [batch for (batch,) in loader]
@@ -139,7 +141,7 @@ def test_texts_without_tokens_are_one_shard():
     sampler.max_tokens = 4
     with np.errstate(divide="raise"):
         ((shard,),) = sampler
-    assert sorted(shard.sentences) == [0, 1, 2]
+    assert sorted(shard[0]) == [0, 1, 2]
 
 
 def test_gradients_of_shards_are_those_of_the_batch(parts):
@@ -153,7 +155,7 @@ def test_gradients_of_shards_are_those_of_the_batch(parts):
         (shards,) = sampler
         assert (len(shards) > 2) == (limit is not None)
         module.zero_grad()
-        loss = module.training_step([corpus[shard] for shard in shards], 0)
+        loss = module.training_step([Shares(corpus)[shard] for shard in shards], 0)
         (2 * loss).backward()
         losses.append(loss.item())
         gradients.append([parameter.grad for parameter in module.parameters()])
