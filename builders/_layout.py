@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,11 @@ class Layout:
     links: Ragged | None = None
     # (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
     vectors: npt.NDArray[Any] | None = None
+    # makes this layout in another process, if its columns are memory-mapped files; otherwise it is copied
+    reopen: Callable[[], Layout] | None = field(default=None, repr=False)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return super().__reduce_ex__(protocol) if self.reopen is None else (self.reopen, ())
 
     @classmethod
     def of(
@@ -170,7 +175,7 @@ class Layout:
 
     def with_feature(self, name: str, values: npt.NDArray[Any]) -> Layout:
         """A copy with another column, (N, ...)."""
-        return replace(self, features={**self.features, name: values})
+        return replace(self, features={**self.features, name: values}, reopen=None)
 
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
         """The layout of some sentences, in the given order."""

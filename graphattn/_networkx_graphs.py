@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dgl import DGLGraph
 
 T = TypeVar("T")
-Texts = Sequence[str] | Sequence[Sequence[str]]
+NodeTexts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
 GraphColumns = dict[str, list[Any]]
 RowTypes = Mapping[str, tuple[str, str, Sequence[int]]]
@@ -141,8 +141,8 @@ def _dtype_name(dtype: torch.dtype) -> str:
 def to_networkx(
     graph: Graph,
     *,
-    tokens: Texts | None = None,
-    words: Texts | None = None,
+    tokens: NodeTexts | None = None,
+    words: NodeTexts | None = None,
     weights: Mapping[str, Any] | Mapping[CanonicalRelation, Any] | None = None,
     relations: Sequence[str | CanonicalRelation] | None = None,
 ) -> nx.MultiDiGraph:
@@ -197,7 +197,7 @@ def to_networkx(
     return exported
 
 
-def _node_columns(graph: GraphBatch, node_type: str, texts: Texts | None) -> GraphColumns:
+def _node_columns(graph: GraphBatch, node_type: str, texts: NodeTexts | None) -> GraphColumns:
     """The attributes of a type's nodes, without features."""
     counts = graph.batch_num_nodes(node_type).long()
     columns: GraphColumns = {
@@ -243,7 +243,7 @@ def _add_features(columns: GraphColumns, features: Mapping[str, Tensor]) -> RowT
     return types
 
 
-def _align_texts(texts: Texts, counts: Sequence[int], node_type: str) -> list[str]:
+def _align_texts(texts: NodeTexts, counts: Sequence[int], node_type: str) -> list[str]:
     """A text for each node, from one list for all or one per sentence, with or without ``[CLS]``."""
     lists: Sequence[Any] = texts
     expected = list(counts)

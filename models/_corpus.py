@@ -23,7 +23,8 @@ from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._graph_builder import CLS_ID, TokenFeature
 from graphattn.builders._layout import Layout
-from graphattn.builders._lazy_texts import LazyTexts, memmap_layouts
+from graphattn.builders._memory_maps import memmap_layouts
+from graphattn.builders._stored import is_stored
 from graphattn.builders._word_boundaries import Source
 from graphattn.models._features.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
 from graphattn.models._features.hashing import hash_tokens
@@ -123,7 +124,7 @@ class Corpus(Dataset[Batch]):
     ) -> Corpus:
         """Encode texts.
 
-        ``texts`` is one list of sources, or two of the same length for pairs; columns of lazy texts are encoded into
+        ``texts`` is one list of sources, or two of the same length for pairs; columns out of a store are encoded into
         memory-mapped files. ``characters`` are those of a model with character features, and ``lexicon`` adds its
         features to the tokens. ``spelling`` keeps the features of each token's spelling, for a linear branch;
         ``predicates`` keeps the marks of predicates, which all sentences have. ``targets`` are as for :class:`Corpus`.
@@ -342,8 +343,8 @@ def _build_layout(
     *,
     predicates: bool = False,
 ) -> Layout:
-    """The layout of a column of texts; lazy texts are processed in chunks."""
-    if isinstance(column, LazyTexts):
+    """The layout of a column of texts; those of a store are processed in chunks."""
+    if is_stored(column):
         if types is None and lexicon is None:
             return memmap_layouts(column.layouts(builder))
         return memmap_layouts(_build_layout(builder, part, types, lexicon) for part in column.parts())

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
@@ -17,12 +17,10 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from typing_extensions import override
 
 from graphattn._ragged import Ints, offsets_from_counts
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
-from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders._regular_files import NAMES, file_sha256, read_bytes
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._spelling import compose
@@ -34,6 +32,8 @@ from graphattn.builders.store._shards import Shard, damage_error, system_error
 from graphattn.builders.store._tables import count_names, count_words, list_lengths, to_sentences
 from graphattn.exceptions import DataError
 
+_OF_SENTENCES = ("lengths", "_pair_positions")
+"""Cached values with a row for each sentence."""
 OPEN_SHARDS = 16
 """Shards that a store keeps open; each takes a file descriptor and the metadata of its chunks."""
 
@@ -51,8 +51,8 @@ class _NameIndex(dict[str, int]):
         raise DataError(f"does not list {name!r}, which a sentence has", path=self._path, hint=REPAIR)
 
 
-class Store(Sequence[Sentence], LazyCorpus):
-    """Sentences that ``graphattn build`` wrote, read when they are needed.
+class Store(Sequence[Sentence]):
+    """Sentences that ``graphattn build`` wrote, or some of them, read when they are needed.
 
     Parameters
     ----------
@@ -90,9 +90,10 @@ class Store(Sequence[Sentence], LazyCorpus):
         self._open: OrderedDict[str, Shard] = OrderedDict()
         self._verified: dict[str, tuple[int, int]] = {}  # stamps of shards whose checksum was compared
         self._chunks: OrderedDict[int, pa.Table] = OrderedDict()
+        self._numbers: Ints | None = None  # of the sentences in the files; None for all
 
     def __len__(self) -> int:
-        return int(self.chunk_starts[-1])
+        return int(self.chunk_starts[-1]) if self._numbers is None else len(self._numbers)
 
     @property
     def num_chunks(self) -> int:
@@ -111,17 +112,18 @@ class Store(Sequence[Sentence], LazyCorpus):
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             raise IndexError(f"sentence {index} of a store of {len(self)}")
+        number = number if self._numbers is None else int(self._numbers[number])
         chunk = bisect_right(self.chunk_starts, number) - 1
         return to_sentences(self._load_chunk(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
 
     def __iter__(self) -> Iterator[Sentence]:
-        return chain.from_iterable(map(to_sentences, map(self.chunk, range(self.num_chunks))))
+        return chain.from_iterable(self.parts())
 
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r}: {len(self):,} sentences)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Store, self.folder, cached_chunks=self._cached_chunks), ()
+        return _reopen, (self.folder, self._cached_chunks, self._numbers)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -144,7 +146,7 @@ class Store(Sequence[Sentence], LazyCorpus):
 
     @property
     def tokenized_by(self) -> str | None:
-        """As :attr:`LazyTexts.tokenized_by`: the rule of the vocabulary, if there were raw texts."""
+        """The rule that tokenized raw texts, ``"another"`` for a foreign one; None for corpora of words."""
         return (self.vocabulary.splitter.rule or "another") if self.manifest.cut else None
 
     def builder(self, like: TextGraphBuilder | None = None) -> TextGraphBuilder:
@@ -188,15 +190,29 @@ class Store(Sequence[Sentence], LazyCorpus):
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
         """(S,) tokens of each sentence in the corpus, before a vocabulary splits words into subwords."""
-        columns = [self.chunk(number, ["length"])["length"].to_numpy() for number in range(self.num_chunks)]
+        columns = [table["length"].to_numpy() for table in self.tables(["length"])]
         return np.concatenate([np.empty(0, np.int32), *columns])
 
-    @override
-    def texts(self) -> StoredTexts:
-        return StoredTexts(self, np.flatnonzero(self._pair_positions != 1))
+    def take(self, numbers: Sequence[int] | Ints) -> Store:
+        """Some of the sentences, in the given order, as a store that reads the same files."""
+        taken = np.asarray(numbers, np.int64)
+        some = object.__new__(type(self))
+        vars(some).update({name: value for name, value in vars(self).items() if name not in _OF_SENTENCES})
+        some._numbers = taken if self._numbers is None else self._numbers[taken]
+        return some
 
-    @override
-    def pairs(self) -> tuple[StoredTexts, StoredTexts]:
+    def texts(self) -> Store:
+        """The texts; of a pair the first."""
+        return self.take(np.flatnonzero(self._pair_positions != 1)) if self.manifest.pairs else self
+
+    def pairs(self) -> tuple[Store, Store]:
+        """The first and the second texts of the pairs.
+
+        Raises
+        ------
+        DataError
+            when a text is not part of a pair
+        """
         positions = self._pair_positions
         single = np.flatnonzero(positions < 0)
         if len(single):
@@ -205,15 +221,58 @@ class Store(Sequence[Sentence], LazyCorpus):
                 path=self.folder,
                 hint="Build a store of pairs alone: graphattn build --pairs.",
             )
-        return StoredTexts(self, np.flatnonzero(positions == 0)), StoredTexts(self, np.flatnonzero(positions == 1))
+        return self.take(np.flatnonzero(positions == 0)), self.take(np.flatnonzero(positions == 1))
 
     @cached_property
     def _pair_positions(self) -> npt.NDArray[np.int8]:
         """(S,) 0 for the first and 1 for the second text of a pair, -1 for a single text."""
         if not self.manifest.pairs:
             return np.full(len(self), -1, np.int8)
-        tables = [self.chunk(number, ["second"]) for number in range(self.num_chunks)]
+        tables = self.tables(["second"])
         return np.concatenate([table["second"].cast("int8").fill_null(-1).to_numpy() for table in tables])
+
+    def column(self, field: str) -> Sequence[Any]:
+        """The ``label`` or the ``tags`` of each sentence, or None."""
+        if field == "tags":
+            return StoredTags(self)
+        return [label for table in self.tables(["label", "labels"]) for label in _intern_labels(table)]
+
+    def words(self) -> Counter[str]:
+        """Word -> number of its occurrences, in the order of first appearance."""
+        counts: Counter[str] = Counter()
+        for table in self.tables(["tokens", "word_ids"]):
+            counts.update(count_words(table))
+        return counts
+
+    def deprels(self) -> Counter[str]:
+        """Dependency relation -> number of its occurrences."""
+        counts: Counter[str] = Counter()
+        for table in self.tables(["deprels"]):
+            counts.update(count_names(table["deprels"]))
+        return counts
+
+    def num_words(self) -> Ints:
+        """(S,) words of each sentence."""
+        return np.concatenate([np.empty(0, np.int64), *map(_num_words, self.tables(["tokens", "word_ids"]))])
+
+    def parts(self) -> Iterator[list[Sentence]]:
+        """All sentences in parts that fit into memory."""
+        return map(to_sentences, self.tables())
+
+    def layouts(self, builder: TextGraphBuilder) -> Iterator[Layout]:
+        """The layout of each part."""
+        return (table_layout(table, builder) for table in self.tables())
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows, those that follow each other in one chunk as a table; of some sentences at least one table."""
+        if self._numbers is None:
+            yield from (self.chunk(number, columns) for number in range(self.num_chunks))
+            return
+        starts = self.chunk_starts
+        chunks = np.searchsorted(starts, self._numbers, side="right") - 1
+        for numbers in np.split(self._numbers, np.flatnonzero(np.diff(chunks)) + 1):
+            chunk = int(np.searchsorted(starts, numbers[0], side="right")) - 1 if len(numbers) else 0
+            yield self.chunk(chunk, columns).take(numbers - starts[chunk])
 
     def chunk(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a chunk, with the columns that :mod:`graphattn.builders.store._tables` describes.
@@ -265,93 +324,25 @@ def open_store(path: Path) -> Store:
     return store
 
 
-class StoredTexts(LazyTexts):
-    """Some sentences of a store, read chunk by chunk.
-
-    Iteration is fast when the numbers of the sentences ascend.
-    """
-
-    def __init__(self, store: Store, numbers: Ints):
-        self.store, self.numbers = store, np.asarray(numbers, np.int64)
-
-    @property
-    @override
-    def tokenized_by(self) -> str | None:
-        return self.store.tokenized_by
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> Sentence: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> StoredTexts: ...
-
-    def __getitem__(self, index: int | slice) -> Sentence | StoredTexts:
-        if isinstance(index, slice):
-            return StoredTexts(self.store, self.numbers[index])
-        return self.store[int(self.numbers[index])]
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return chain.from_iterable(self.parts())
-
-    @override
-    def take(self, numbers: Sequence[int]) -> StoredTexts:
-        return StoredTexts(self.store, self.numbers[np.asarray(numbers, np.int64)])
-
-    @override
-    def column(self, field: str) -> Sequence[Any]:
-        if field == "tags":
-            return StoredTags(self)
-        return [label for table in self.tables(["label", "labels"]) for label in _intern_labels(table)]
-
-    @override
-    def words(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for table in self.tables(["tokens", "word_ids"]):
-            counts.update(count_words(table))
-        return counts
-
-    @override
-    def deprels(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for table in self.tables(["deprels"]):
-            counts.update(count_names(table["deprels"]))
-        return counts
-
-    @override
-    def num_words(self) -> Ints:
-        return np.concatenate([np.empty(0, np.int64), *map(_num_words, self.tables(["tokens", "word_ids"]))])
-
-    @override
-    def parts(self) -> Iterator[list[Sentence]]:
-        return map(to_sentences, self.tables())
-
-    @override
-    def layouts(self, builder: TextGraphBuilder) -> Iterator[Layout]:
-        return (table_layout(table, builder) for table in self.tables())
-
-    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows; each table has those that follow each other in one chunk. There is at least one table."""
-        starts = self.store.chunk_starts
-        chunks = np.searchsorted(starts, self.numbers, side="right") - 1
-        for numbers in np.split(self.numbers, np.flatnonzero(np.diff(chunks)) + 1):
-            chunk = int(np.searchsorted(starts, numbers[0], side="right")) - 1 if len(numbers) else 0
-            yield self.store.chunk(chunk, columns).take(numbers - starts[chunk])
+def _reopen(folder: Path, cached_chunks: int, numbers: Ints | None) -> Store:
+    """Open a store in another process."""
+    store = Store(folder, cached_chunks=cached_chunks)
+    return store if numbers is None else store.take(numbers)
 
 
 class StoredTags(Sequence[Any]):
     """The tags of each text, read when they are needed."""
 
-    def __init__(self, texts: StoredTexts):
+    def __init__(self, texts: Store):
         self._texts = texts
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def __getitem__(self, index: Any) -> Any:
-        return StoredTags(self._texts[index]) if isinstance(index, slice) else self._texts[index].tags
+        if isinstance(index, slice):
+            return self.take(range(*index.indices(len(self))))
+        return self._texts[index].tags
 
     def __iter__(self) -> Iterator[list[str] | None]:
         return chain.from_iterable(_intern_lists(table["tags"]) for table in self._texts.tables(["tags"]))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._stored import is_stored
 from graphattn.builders._values import describe_value, is_list, is_missing
 from graphattn.builders._word_boundaries import Source
 from graphattn.exceptions import DataError
@@ -43,8 +43,8 @@ class ReadsTexts(Protocol):
 
 
 def as_list(X: Iterable[Any], task: ReadsTexts | None = None) -> Any:
-    """:func:`as_collection` as a list; a store's lazy corpus is returned unchanged."""
-    return X if isinstance(X, LazyCorpus) else list(as_collection(X, task))
+    """:func:`as_collection` as a list; a store is returned unchanged."""
+    return X if is_stored(X) else list(as_collection(X, task))
 
 
 def unpack_dev_set(dev: Any) -> tuple[Any, Any]:
@@ -140,7 +140,7 @@ def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> 
 
     An error of later ones says from which input on it counts.
     """
-    if isinstance(X, LazyCorpus) or hasattr(X, "__len__"):
+    if is_stored(X) or hasattr(X, "__len__"):
         return [function(X)]
     remaining, results, first = iter(X), list[Result](), 0
     while (part := list(itertools.islice(remaining, CHUNK))) or not results:
@@ -158,9 +158,9 @@ def single_target(y: Any) -> Any:
     return as_collection(y) if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 else y
 
 
-def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
+def resolve_labels(X: Sequence[Any], y: Iterable[Any] | None, field: str) -> Sequence[Any]:
     """``y`` as a list, or the ``field`` of the inputs when it is None."""
-    items = X.texts() if isinstance(X, LazyCorpus) else X
+    items = X.texts() if is_stored(X) else X
     if y is not None:
         if hasattr(y, "columns"):
             raise DataError(
@@ -173,7 +173,7 @@ def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
         if len(labels) != len(items):
             raise DataError(f"{len(items)} inputs but {len(labels)} labels", hint="Give one for each.")
         return labels
-    stored = items.column(field) if isinstance(items, LazyTexts) else [getattr(item, field, None) for item in items]
+    stored = items.column(field) if is_stored(items) else [getattr(item, field, None) for item in items]
     missing = next((index for index, label in enumerate(stored) if is_missing(label)), None)
     if missing is not None:
         raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs with {field.rstrip('s')}s.")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 from graphattn.builders import Sentence
-from graphattn.builders._lazy_texts import LazyTexts
+from graphattn.builders._stored import is_stored
 from graphattn.builders._word_boundaries import Source, WordSplitter
 from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers._parser import parse_texts
@@ -60,7 +60,7 @@ def count_relations(texts: Texts) -> Counter[str]:
     """How often each dependency relation occurs in sentences."""
     counts: Counter[str] = Counter()
     for column in texts.columns:
-        if isinstance(column, LazyTexts):
+        if is_stored(column):
             counts += column.deprels()
         else:
             counts.update(chain.from_iterable(s.deprels or () for s in column if isinstance(s, Sentence)))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders._layout import advise_parser
-from graphattn.builders._lazy_texts import LazyTexts
+from graphattn.builders._stored import is_stored
 from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
 from graphattn.models._corpus import Corpus, truncate_lengths
@@ -242,10 +242,7 @@ class TextInputs:
         if parser is None:
             return texts
         splitter = self.vocabulary.splitter
-        columns = [
-            column if isinstance(column, LazyTexts) else parse_column(column, splitter, parser)
-            for column in texts.columns
-        ]
+        columns = [column if is_stored(column) else parse_column(column, splitter, parser) for column in texts.columns]
         return replace(texts, columns=columns)
 
     def check_relations(self, texts: Texts) -> None:

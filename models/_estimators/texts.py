@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders._lazy_texts import LazyCorpus, LazyTexts
+from graphattn.builders._stored import is_stored
 from graphattn.builders._values import is_list, is_missing, read_strings
 from graphattn.builders._word_boundaries import Source, strip_html
 from graphattn.exceptions import ConfigError, DataError
@@ -41,7 +41,7 @@ class Texts:
         if isinstance(X, Texts):
             return X
         is_pair = task is not None and task.texts_per_input == 2
-        if isinstance(X, LazyCorpus):
+        if is_stored(X):
             return cls(X.pairs() if is_pair else [X.texts()])
         items = as_list(X, task)
         texts = cls(_split_pairs(items) if is_pair else [_read_singles(items)])
@@ -76,7 +76,7 @@ class Texts:
     def iter_chunks(self) -> Iterator[Sequence[Source]]:
         """All texts, in chunks that fit into memory."""
         for column in self.columns:
-            if isinstance(column, LazyTexts):
+            if is_stored(column):
                 yield from column.parts()
             else:
                 yield from (column[start : start + CHUNK] for start in range(0, len(column), CHUNK))
@@ -88,7 +88,7 @@ class Texts:
 
     def check_tokenization(self, split: str) -> None:
         """Reject a store whose tokenization rule is not that of raw texts."""
-        rules = {column.tokenized_by for column in self.columns if isinstance(column, LazyTexts)} - {None, split}
+        rules = {column.tokenized_by for column in self.columns if is_stored(column)} - {None, split}
         for rule in rules:
             fix = (
                 "train on the corpus itself, or build the store without a tokenizer"

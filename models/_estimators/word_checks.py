@@ -13,8 +13,8 @@ import numpy.typing as npt
 from graphattn.builders import Sentence
 from graphattn.builders._graph_builder import CLS_ID
 from graphattn.builders._layout import Layout
-from graphattn.builders._lazy_texts import LazyTexts
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
+from graphattn.builders._stored import is_stored
 from graphattn.builders._vocabulary import Vocabulary
 from graphattn.builders._word_boundaries import SplitText, WordSplitter, words_of
 from graphattn.exceptions import DataError, GraphAttnWarning, Hint
@@ -71,7 +71,7 @@ def warn_about_words(
 ) -> GraphAttnWarning | None:
     """A warning for raw texts that are split otherwise than the training set; a hint for unknown words."""
     is_raw = cut is not None and any(
-        isinstance(text, str) for column in texts.columns if not isinstance(column, LazyTexts) for text in column
+        isinstance(text, str) for column in texts.columns if not is_stored(column) for text in column
     )
     limit = _CUT_BY_PRETRAINED if isinstance(vocabulary, PretrainedVocabulary) else _CUT
     if is_raw and cut is not None and cut > limit:
@@ -111,7 +111,7 @@ def _word_ids(layouts: Sequence[Layout]) -> npt.NDArray[np.integer]:
 def check_word_counts(texts: Texts, vocabulary: Vocabulary) -> None:
     """Reject tags whose number is not that of the words."""
     column = texts.columns[0]
-    if isinstance(column, LazyTexts):
+    if is_stored(column):
         counts = column.num_words().tolist()
     else:
         of_texts = iter(vocabulary.sentences([source for source in column if isinstance(source, str)]))
@@ -130,13 +130,13 @@ def check_word_counts(texts: Texts, vocabulary: Vocabulary) -> None:
 def have_predicates(texts: Texts) -> bool:
     """Whether predicates are marked; a store keeps no marks."""
     column = texts.columns[0]
-    return not isinstance(column, LazyTexts) and any(getattr(x, "predicates", None) is not None for x in column)
+    return not is_stored(column) and any(getattr(x, "predicates", None) is not None for x in column)
 
 
 def require_predicates(texts: Texts) -> None:
     """Reject sentences without marks of predicates."""
     column = texts.columns[0]
-    for index, source in enumerate([None] if isinstance(column, LazyTexts) else column):
+    for index, source in enumerate([None] if is_stored(column) else column):
         if getattr(source, "predicates", None) is None:
             what, path, line = _locate_sentence(source, index, texts.where)
             raise DataError(
@@ -152,7 +152,7 @@ def require_predicates(texts: Texts) -> None:
 def require_features(texts: Texts, names: Iterable[str]) -> None:
     """Reject sentences without a feature of words."""
     column = texts.columns[0]
-    if isinstance(column, LazyTexts):
+    if is_stored(column):
         raise DataError(
             f"the model reads the features {', '.join(names)} of words, and a store keeps none",
             hint="Give the corpus itself.",

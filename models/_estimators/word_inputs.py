@@ -14,7 +14,7 @@ import torch
 from typing_extensions import override
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
-from graphattn.builders._lazy_texts import LazyTexts
+from graphattn.builders._stored import is_stored
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
 from graphattn.builders._word_boundaries import Source, SplitText, WordSplitter
 from graphattn.exceptions import GraphAttnWarning, warn_caller
@@ -96,7 +96,7 @@ class WordInputs(TextInputs):
         splitter, counts = WordSplitter.by_rule(self.options.split), Counter[str]()
         words: list[Sequence[Source]] = []
         for column in texts.columns:
-            if isinstance(column, LazyTexts):
+            if is_stored(column):
                 counts.update(column.words())
                 words.append(column)
                 continue
@@ -171,9 +171,7 @@ class WordInputs(TextInputs):
     def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         needs_sentences = any(relation.needs_sentences for relation in self.builder.relations)
         if self.builder.deprel_id is not None or needs_sentences:  # blank lines divide raw texts, too
-            columns = [
-                column if isinstance(column, LazyTexts) else list(map(_raw_text, column)) for column in texts.columns
-            ]
+            columns = [column if is_stored(column) else list(map(_raw_text, column)) for column in texts.columns]
             texts = replace(texts, columns=columns)
         return super().add_heads(texts, parsing)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphattn.builders._lazy_texts import LazyTexts
+from graphattn.builders._stored import is_stored
 from graphattn.builders.readers._fields import is_bracketed, parse_list
 from graphattn.builders.readers._samples import LIKELY_HEADERS
 from graphattn.builders.readers._unlabelled import find_marks
@@ -234,7 +234,7 @@ def hint_at_empty_inputs(columns: Sequence[Sequence[Any]]) -> Hint | None:
 
 
 def _count_empty(texts: Sequence[Any]) -> int:
-    if isinstance(texts, LazyTexts):
+    if is_stored(texts):
         return int(np.count_nonzero(texts.num_words() == 0))
     return sum(not (text.strip() if isinstance(text, str) else len(text)) for text in texts)
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from graphattn._ragged import Ints
 from graphattn.builders import Example, Sentence
-from graphattn.builders._lazy_texts import LazyCorpus
+from graphattn.builders._stored import is_stored
 from graphattn.builders._values import is_list
 from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
@@ -130,7 +130,7 @@ class Tagging(LabelTask):
     @override
     def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         labels = resolve_labels(X, y, "tags")
-        if y is None and isinstance(X, LazyCorpus):
+        if y is None and is_stored(X):
             return self.unify_spelling(labels)
         sources = X if y is None else repeat(None)  # tags in ``y`` have no file and line
         return self.unify_spelling(

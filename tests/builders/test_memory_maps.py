@@ -10,7 +10,7 @@ import pytest
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders._layout import concatenate
-from graphattn.builders._lazy_texts import memmap_layouts
+from graphattn.builders._memory_maps import memmap_layouts
 from graphattn.builders.relations import Links, SentenceNodes
 from graphattn.exceptions import DataError
 

@@ -1,4 +1,4 @@
-"""Corpora larger than memory: texts that are read on demand, and layouts whose columns are memory-mapped files."""
+"""Layouts of corpora larger than memory: their columns are memory-mapped files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import os
 import shutil
 import tempfile
 import weakref
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,77 +18,12 @@ import numpy.typing as npt
 from graphattn._ragged import Ints, Ragged
 from graphattn.builders._layout import Layout
 from graphattn.builders._paths import write_error
-from graphattn.builders._sentence import Sentence
-
-if TYPE_CHECKING:
-    from graphattn.builders._graph_builder import TextGraphBuilder
 
 _SINGLE = ("word_ids", "heads", "deprels", "sentence_ids")
 
 
-class LazyTexts(Sequence[Sentence]):
-    """A sequence of texts that are read on demand; estimators accept it like a list."""
-
-    @property
-    @abstractmethod
-    def tokenized_by(self) -> str | None:
-        """The rule that tokenized raw texts, ``"another"`` for a foreign one; None for corpora of words."""
-
-    @abstractmethod
-    def take(self, numbers: Sequence[int]) -> LazyTexts:
-        """Some of the texts."""
-
-    @abstractmethod
-    def column(self, field: str) -> Sequence[Any]:
-        """The ``label`` or the ``tags`` of each text, or None."""
-
-    @abstractmethod
-    def words(self) -> Counter[str]:
-        """Word -> number of its occurrences, in the order of first appearance."""
-
-    @abstractmethod
-    def deprels(self) -> Counter[str]:
-        """Dependency relation -> number of its occurrences."""
-
-    @abstractmethod
-    def num_words(self) -> Ints:
-        """(S,) words of each text."""
-
-    @abstractmethod
-    def parts(self) -> Iterator[list[Sentence]]:
-        """All texts in parts that fit into memory."""
-
-    @abstractmethod
-    def layouts(self, builder: TextGraphBuilder) -> Iterator[Layout]:
-        """The layout of each part."""
-
-
-class LazyCorpus(ABC):
-    """A corpus of single texts, of pairs, or of both."""
-
-    @abstractmethod
-    def texts(self) -> LazyTexts:
-        """The texts; of a pair the first."""
-
-    @abstractmethod
-    def pairs(self) -> tuple[LazyTexts, LazyTexts]:
-        """The first and the second texts of the pairs."""
-
-
-@dataclass(frozen=True, eq=False)
-class MappedLayout(Layout):
-    """A layout of memory-mapped columns; a process that unpickles it maps the same files."""
-
-    folder: str = ""  # folder of the files, which are deleted with the layout that :func:`memmap_layouts` returned
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        small = {"lengths": self.lengths, "word_counts": self.word_counts, "vectors": self.vectors}
-        offsets = None if self.links is None else self.links.offsets
-        return _open_layout, (self.folder, small, offsets)
-
-
-def memmap_layouts(layouts: Iterable[Layout]) -> MappedLayout:
-    """Concatenate layouts without holding them in memory.
+def memmap_layouts(layouts: Iterable[Layout]) -> Layout:
+    """Concatenate layouts without holding them in memory; a process that unpickles the result maps the same files.
 
     The files are in the system's temporary folder (environment variable ``TMPDIR``); each token takes four bytes for
     each column.
@@ -143,12 +76,14 @@ def _large_columns(layout: Layout) -> dict[str, npt.NDArray[Any]]:
     return columns | {f"feature-{name}": values for name, values in layout.features.items()}
 
 
-def _open_layout(folder: str, small: Mapping[str, Any], offsets: Ints | None) -> MappedLayout:
+def _open_layout(folder: str, small: Mapping[str, Any], offsets: Ints | None) -> Layout:
     columns = dict(_map_file(path) for path in sorted(Path(folder).iterdir()))
     links = None if offsets is None else Ragged(columns.pop("links"), offsets)
     features = {name.removeprefix("feature-"): columns[name] for name in columns if name.startswith("feature-")}
     single = {name: columns[name] for name in _SINGLE if name in columns}
-    return MappedLayout(**small, **single, features=features, links=links, folder=folder)
+    return Layout(
+        **small, **single, features=features, links=links, reopen=partial(_open_layout, folder, small, offsets)
+    )
 
 
 def _map_file(path: Path) -> tuple[str, npt.NDArray[Any]]:
