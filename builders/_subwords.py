@@ -15,7 +15,6 @@ from graphattn.builders._vocabulary import UNKNOWN, Ids, Vocabulary
 from graphattn.builders._word_boundaries import (
     DEFAULT_SPLIT,
     Source,
-    SplitText,
     WordSplitter,
     replace_surrogates,
     words_of,
@@ -26,12 +25,6 @@ BLANK = "\u2581"
 """Marks a word that follows a blank, as in SentencePiece."""
 _LITERAL = "\ufdd0"
 """Stands for the same character in a text; Unicode keeps this one for such uses, so texts do not have it."""
-
-
-class MarkedWords(SplitText):
-    """The marked words of a text; :func:`mark_blanks` returns them unchanged."""
-
-    __slots__ = ()
 
 
 class Subwords:
@@ -63,13 +56,22 @@ class Subwords:
     ) -> Subwords:
         """Train the encoding; the result is deterministic."""
         words = mark_blanks(list(texts), WordSplitter.by_rule(split))
+        return cls.learn(words, size=size, split=split, lowercase=lowercase)
+
+    @classmethod
+    def learn(cls, words: Iterable[Sequence[str]], *, size: int, split: str, lowercase: bool) -> Subwords:
+        """Train the encoding on the marked words of texts."""
         return cls(Vocabulary.train(words, level="bpe", split="whitespace", lowercase=lowercase, size=size), split)
 
-    def sources(self, texts: Sequence[Source]) -> list[Sentence]:
-        """Sentences of marked words; all other fields of a given sentence are kept."""
+    def mark(self, texts: Sequence[Source]) -> list[list[str]]:
+        """The marked words of each text."""
+        return mark_blanks(texts, self.splitter)
+
+    def sources(self, texts: Sequence[Source], words: Sequence[Sequence[str]] | None = None) -> list[Sentence]:
+        """Sentences of marked words, those of :meth:`mark`; all other fields of a given sentence are kept."""
         return [
-            replace(words.text, tokens=words, word_ids=None) if isinstance(words.text, Sentence) else Sentence(words)
-            for words in mark_blanks(texts, self.splitter)
+            replace(text, tokens=of_text, word_ids=None) if isinstance(text, Sentence) else Sentence(of_text)
+            for text, of_text in zip(texts, self.mark(texts) if words is None else words, strict=True)
         ]
 
     def split(self, texts: Sequence[Source]) -> list[Sentence]:
@@ -78,7 +80,11 @@ class Subwords:
 
     def ids(self, texts: Sequence[Source]) -> list[Ids]:
         """The token ids of each text."""
-        return self.vocabulary.encode_batch(mark_blanks(texts, self.splitter))[1]
+        return self.number(self.mark(texts))
+
+    def number(self, words: Sequence[Sequence[str]]) -> list[Ids]:
+        """The token ids of the marked words of each text."""
+        return self.vocabulary.encode_batch(words)[1]
 
     def look_up(self, path: FilePath, *, seed: int) -> npt.NDArray[np.float32]:
         """Vectors of sub-words that spell a word of a file, scaled to unit variance; random ones of the others.
@@ -108,7 +114,7 @@ def join_pieces(pieces: Iterable[str]) -> str:
     return "".join(pieces).replace(BLANK, " ").strip().replace(_LITERAL, BLANK)
 
 
-def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[MarkedWords]:
+def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[list[str]]:
     """Split texts into words; :data:`BLANK` precedes the first word and every word after a blank.
 
     Examples
@@ -118,12 +124,10 @@ def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[MarkedW
     """
     raw = splitter.split_with_offsets([replace_surrogates(text) for text in texts if isinstance(text, str)])
 
-    def mark(text: Source) -> MarkedWords:
-        if isinstance(text, MarkedWords):
-            return text
+    def mark(text: Source) -> list[str]:
         if isinstance(text, str):
-            return MarkedWords(text, _mark_by_offset(next(raw)))
-        return MarkedWords(text, [BLANK + _escape(word) for word in words_of(text)])
+            return _mark_by_offset(next(raw))
+        return [BLANK + _escape(word) for word in words_of(text)]
 
     return list(map(mark, texts))
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from itertools import chain, pairwise
-from typing import Any
 
 import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
@@ -20,16 +19,6 @@ from graphattn.builders._spelling import LONGEST_WORD, straighten
 from graphattn.exceptions import ConfigError, DataError
 
 Source = str | Sequence[str] | Sentence
-
-
-class SplitText(list[str]):
-    """The words of a text, with the text."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: Any, words: Iterable[str]):
-        super().__init__(words)
-        self.text = text
 
 
 SPLITS = ("web", "words", "whitespace")

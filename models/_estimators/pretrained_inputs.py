@@ -209,6 +209,10 @@ class PretrainedSources(PretrainedInputs):
         """The pretrained tokenizer splits texts."""
         return texts
 
+    def count_subwords(self, texts: Texts) -> list[int]:
+        """The number of subwords of each text, without special tokens."""
+        return list(map(len, self.ids(texts.columns[0])))
+
     def check_source_lengths(self, lengths: Sequence[int], numbers: Sequence[int] | None, where: str) -> None:
         """Reject sources that are longer than the model reads; ``lengths`` are without special tokens."""
         special = self.builder.count_special_tokens(1)

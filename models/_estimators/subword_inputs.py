@@ -14,7 +14,7 @@ import torch
 from typing_extensions import override
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders._subwords import MarkedWords, Subwords, mark_blanks
+from graphattn.builders._subwords import Subwords, mark_blanks
 from graphattn.builders._word_boundaries import Source, WordSplitter
 from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import DataError
@@ -43,15 +43,15 @@ class SubwordInputs(TextInputs):
 
     @override
     def fit(self, texts: Texts, seed: int) -> Texts:
-        """Learn the subwords of all columns: of sources and targets; return their words, as :meth:`split` does."""
+        """Learn the subwords of all columns: of sources and targets; return their words, too."""
         options = self.options
         splitter = WordSplitter.by_rule(options.split)
         words = [mark_blanks(column, splitter) for column in texts.columns]
         rules: dict[str, Any] = {"split": options.split, "lowercase": options.lowercase}
-        self.set_subwords(Subwords.train(chain.from_iterable(words), size=options.vocabulary_size, **rules))
+        self.set_subwords(Subwords.learn(chain.from_iterable(words), size=options.vocabulary_size, **rules))
         if options.vectors is not None:
             self.vectors = self.subwords.look_up(options.vectors, seed=seed)
-        return replace(texts, columns=words)
+        return replace(texts, words=words)
 
     def set_subwords(self, subwords: Subwords) -> None:
         """Use these subwords."""
@@ -92,11 +92,17 @@ class SubwordInputs(TextInputs):
         return encode_pairs(self, texts, make_targets, parsing)
 
     def split(self, texts: Texts) -> Texts:
-        """The marked words of each text, so that later steps split it no more."""
-        return replace(texts, columns=list(map(self._mark, texts.columns)))
+        """The texts with their marked words, so that later steps split them no more."""
+        return texts if texts.words is not None else replace(texts, words=list(map(self.subwords.mark, texts.columns)))
 
-    def _mark(self, column: Sequence[Source]) -> Sequence[MarkedWords]:
-        return mark_blanks(column, self.subwords.splitter)
+    def count_subwords(self, texts: Texts) -> list[int]:
+        """The number of subwords of each text."""
+        return list(map(len, self.subwords.number(self._list_words(texts))))
+
+    def _list_words(self, texts: Texts) -> Any:
+        """The marked words of each text."""
+        (words,) = self.split(texts).sources
+        return words
 
     def check_source_lengths(self, lengths: Sequence[int], numbers: Sequence[int] | None, where: str) -> None:
         """Sources may have any length."""
@@ -108,13 +114,13 @@ class SubwordInputs(TextInputs):
     @override
     def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         """Sentences of marked words, with the parser's heads if the encoder uses dependency arcs."""
-        words = self._mark(texts.columns[0])
-        sentences, parser = self.subwords.sources(words), None
+        (column,), words = texts.columns, self._list_words(texts)
+        sentences, parser = self.subwords.sources(column, words), None
         if self.builder.deprel_id is not None:
             parser = make_parser(parsing)
         if parser is not None:
-            sentences = add_heads(sentences, [marked.text for marked in words], self.subwords.splitter, parser)
-        return replace(texts, columns=[sentences])
+            sentences = add_heads(sentences, column, self.subwords.splitter, parser)
+        return replace(texts, columns=[sentences], words=None)
 
     @override
     def sentences(self, texts: Texts) -> list[list[Sentence]]:
@@ -143,7 +149,7 @@ def encode_pairs(inputs: Any, texts: Texts, make_targets: Callable[[Any, str], A
     ids = None if texts.labels is None else make_targets(texts.labels, texts.where)
     texts = inputs.split(texts)
     if inputs.builder.deprel_id is not None:
-        _check_lengths(inputs, texts, list(map(len, inputs.ids(texts.columns[0]))), ids)  # parsing may take hours
+        _check_lengths(inputs, texts, inputs.count_subwords(texts), ids)  # parsing may take hours
     texts = inputs.add_heads(texts, parsing)
     if inputs.builder.deprel_id is not None:
         texts = _make_roots(inputs, texts)

@@ -208,7 +208,7 @@ class TextInputs:
         with advise_parser():
             corpus = Corpus.encode(
                 self.builder,
-                texts.columns,
+                texts.sources,
                 characters=self.characters,
                 spelling=self.spelling,
                 lexicon=self.lexicon,

@@ -21,7 +21,8 @@ from graphattn.models._estimators.inputs import CHUNK, ReadsTexts, as_list, as_t
 class Texts:
     """Texts or pairs of texts, with their labels and weights.
 
-    ``columns`` are one column of texts, or two for pairs, each a list or out of a store. ``labels`` are one for each
+    ``columns`` are one column of texts, or two for pairs, each a list or out of a store. ``words`` are the same with
+    words in place of raw texts, if these were split before. ``labels`` are one for each
     text or pair, None if unknown; ``weights`` likewise, None for equal ones. ``numbers`` are each text's index in the
     user's data, None for all of them in order. ``where`` is what errors call them.
     """
@@ -31,6 +32,7 @@ class Texts:
     weights: npt.NDArray[np.float64] | None = None
     numbers: Sequence[int] | None = None
     where: str = "data"
+    words: Sequence[Sequence[Source]] | None = None
 
     @classmethod
     def of(cls, X: Iterable[Any], task: ReadsTexts | None = None, *, strip_html: bool = False) -> Texts:
@@ -54,6 +56,11 @@ class Texts:
         """The texts, or the pairs."""
         return iter(self.columns[0]) if len(self.columns) == 1 else zip(*self.columns, strict=True)
 
+    @property
+    def sources(self) -> Sequence[Sequence[Source]]:
+        """The columns for a vocabulary, which splits only what was not split before."""
+        return self.columns if self.words is None else self.words
+
     def strip_html(self) -> Self:
         """The texts without HTML."""
         return replace(self, columns=[list(map(_strip_html, column)) for column in self.columns])
@@ -69,13 +76,14 @@ class Texts:
     def select(self, numbers: Sequence[int]) -> Self:
         """The texts with these indices; those of a store stay there."""
         columns = [_select(column, numbers) for column in self.columns]
+        words = None if self.words is None else [_select(column, numbers) for column in self.words]
         labels = None if self.labels is None else _select(self.labels, numbers)
         weights = None if self.weights is None else self.weights[numbers]
-        return replace(self, columns=columns, labels=labels, weights=weights, numbers=numbers)
+        return replace(self, columns=columns, words=words, labels=labels, weights=weights, numbers=numbers)
 
     def iter_chunks(self) -> Iterator[Sequence[Source]]:
         """All texts, in chunks that fit into memory."""
-        for column in self.columns:
+        for column in self.sources:
             if is_stored(column):
                 yield from column.parts()
             else:

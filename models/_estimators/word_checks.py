@@ -16,7 +16,7 @@ from graphattn.builders._layout import Layout
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._stored import is_stored
 from graphattn.builders._vocabulary import Vocabulary
-from graphattn.builders._word_boundaries import SplitText, WordSplitter, words_of
+from graphattn.builders._word_boundaries import WordSplitter, words_of
 from graphattn.exceptions import DataError, GraphAttnWarning, Hint
 from graphattn.models._estimators.texts import Texts
 
@@ -53,8 +53,13 @@ def expect_unknown_words(layouts: Sequence[Layout], vocabulary: Vocabulary) -> f
 
 
 def hint_at_unsplit_texts(texts: Texts) -> Hint | None:
-    """A hint for raw texts, given as their words, of fewer than two words with more than ten letters on average."""
-    sample = [text for column in texts.columns for text in islice(column, _SAMPLE) if isinstance(text, SplitText)]
+    """A hint for raw texts of fewer than two words with more than ten letters on average."""
+    sample: list[Any] = [
+        words
+        for column, split in zip(texts.columns, texts.sources, strict=True)
+        for text, words in islice(zip(column, split, strict=True), _SAMPLE)
+        if isinstance(text, str)
+    ]
     words = list(chain.from_iterable(sample))
     letters = sum(map(len, words)) / max(len(words), 1)
     if len(sample) < _MANY_WORDS or len(words) >= 2 * len(sample) or letters <= 10:
@@ -110,7 +115,7 @@ def _word_ids(layouts: Sequence[Layout]) -> npt.NDArray[np.integer]:
 
 def check_word_counts(texts: Texts, vocabulary: Vocabulary) -> None:
     """Reject tags whose number is not that of the words."""
-    column = texts.columns[0]
+    column = texts.sources[0]
     if is_stored(column):
         counts = column.num_words().tolist()
     else:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders._stored import is_stored
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
-from graphattn.builders._word_boundaries import Source, SplitText, WordSplitter
+from graphattn.builders._word_boundaries import Source, WordSplitter
 from graphattn.exceptions import GraphAttnWarning, warn_caller
 from graphattn.models._encoders import Encoder, EncoderOptions, make_encoder
 from graphattn.models._estimators.text_inputs import InputLayers, TextInputs, register_inputs
@@ -63,7 +63,7 @@ class WordInputs(TextInputs):
             self.num_trained = len(self.vocabulary)
             self.vectors = ppmi_vectors(self._iter_ids(words), self.num_trained, options.embedding, seed)
         self.fit_features(words)
-        self._check_training_texts(texts, words)
+        self._check_training_texts(words)
         return words
 
     @override
@@ -84,11 +84,11 @@ class WordInputs(TextInputs):
             self.vocabulary = self.vocabulary.with_words([*known, *new])
         if options.vectors:
             self.vectors = np.zeros((len(self.vocabulary), embedding.trained.shape[1]), np.float32)
-        self._check_training_texts(texts, words)
+        self._check_training_texts(words)
         return words
 
     def _split(self, texts: Texts) -> tuple[Texts, Counter[str]]:
-        """The texts with words in place of raw texts, and how often each word occurs, in the order of appearance.
+        """The texts with their words, and how often each word occurs, in the order of appearance.
 
         Raw texts are split here, once; only what divides them into sentences reads them again.
         """
@@ -103,17 +103,17 @@ class WordInputs(TextInputs):
             split = splitter.split_sources(column)
             counts.update(chain.from_iterable(split))
             pairs = zip(column, split, strict=True)
-            words.append([SplitText(text, found) if isinstance(text, str) else text for text, found in pairs])
-        return replace(texts, columns=words), counts
+            words.append([of_text if isinstance(text, str) else text for text, of_text in pairs])
+        return replace(texts, words=words), counts
 
     def _iter_ids(self, texts: Texts) -> Iterable[npt.NDArray[Any]]:
         """The ids of each text."""
         return (ids for chunk in texts.iter_chunks() for ids in self.vocabulary.encode_batch(chunk)[1])
 
-    def _check_training_texts(self, texts: Texts, words: Texts) -> None:
+    def _check_training_texts(self, texts: Texts) -> None:
         """Note how the words of the training set were split, and hint at texts that were not."""
         self.cut_words = share_of_cut_words(texts, self.vocabulary.splitter)
-        hint = hint_at_unsplit_texts(words) if self.vocabulary.level == "word" else None
+        hint = hint_at_unsplit_texts(texts) if self.vocabulary.level == "word" else None
         if hint is not None:
             warn_caller(hint)
 
@@ -171,8 +171,7 @@ class WordInputs(TextInputs):
     def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         needs_sentences = any(relation.needs_sentences for relation in self.builder.relations)
         if self.builder.deprel_id is not None or needs_sentences:  # blank lines divide raw texts, too
-            columns = [column if is_stored(column) else list(map(_raw_text, column)) for column in texts.columns]
-            texts = replace(texts, columns=columns)
+            texts = replace(texts, words=None)
         return super().add_heads(texts, parsing)
 
     # -- saving --------------------------------------------------------------------------------------------------------
@@ -204,10 +203,6 @@ class WordInputs(TextInputs):
 
 register_inputs("word", WordInputs)
 register_inputs("bpe", WordInputs)
-
-
-def _raw_text(source: Source) -> Source:
-    return source.text if isinstance(source, SplitText) else source
 
 
 def _train_vocabulary(options: InputOptions, counts: Counter[str]) -> tuple[list[WordVectors], Vocabulary]:

@@ -163,6 +163,8 @@ class Translation(Task):
 
     @override
     def make_targets(self, labels: Sequence[Any], where: str) -> Any:
+        if len(labels) and isinstance(labels[0], np.ndarray):  # of the training set, numbered with its words
+            return labels
         return self.target_inputs.ids(labels)
 
     @override
@@ -182,12 +184,14 @@ class Translation(Task):
                 self.target_inputs.extend(previous.task_.target_inputs, previous.model_, examples)
             return examples
         (sources,), targets = examples.columns, examples.labels
+        words: Any = None
+        of_targets: Any
         if self.target_inputs is inputs:
-            sources, targets = inputs.fit(Texts([sources, targets]), seed).columns
+            *words, of_targets = inputs.fit(Texts([sources, targets]), seed).sources
         else:
-            (sources,) = inputs.fit(examples, seed).columns
-            (targets,) = self.target_inputs.fit(Texts([targets]), seed).columns
-        return replace(examples, columns=[sources], labels=targets)
+            inputs.fit(examples, seed)
+            (of_targets,) = self.target_inputs.fit(Texts([targets]), seed).sources
+        return replace(examples, words=words, labels=self.target_inputs.subwords.number(of_targets))
 
     @override
     def describe_references(self, held_out: Texts | None) -> str | None:

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models
 
 from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
-from graphattn.builders._word_boundaries import SplitText, WordSplitter
+from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import GraphAttnWarning, Hint
 from graphattn.models import InputOptions, SequenceTagger, TextClassifier, TrainingOptions, load
 from graphattn.models._estimators.texts import Texts
@@ -106,8 +106,8 @@ def test_raw_text_of_a_tagger_of_segmented_words(tmp_path):
     ],
 )
 def test_unsplit_texts(texts, hinted):
-    split = [SplitText(text, WEB.split(text)) for text in texts]
-    assert (hint_at_unsplit_texts(Texts([split * 100])) is not None) == hinted
+    split = list(map(WEB.split, texts))
+    assert (hint_at_unsplit_texts(Texts([texts * 100], words=[split * 100])) is not None) == hinted
 
 
 def test_a_classifier_of_unsplit_texts_hints_once():
