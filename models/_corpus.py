@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -93,9 +94,13 @@ class Corpus(Dataset[Batch]):
     one row per sentence; or they are flat tags or tokens (of any integer type), and their number per sentence.
     ``weights`` (S,) are factors of the sentences' losses, with the mean 1 over all targets; None for equal weights.
     ``copies`` (S,) are the same as the user gave them: for what weighs a sum of losses against a penalty. If
-    ``reads_targets``, the model also reads the targets, which then count in :attr:`lengths`.
+    ``reads_targets``, the model also reads the targets, which then count in :attr:`lengths`. For inspection there are
+    the ``sentences`` of each part of the input, ``text``, ``first`` and ``second``, or ``source`` and ``target``, and a
+    translator's ``outputs``.
     """
 
+    sentences: Mapping[str, Sequence[Sentence]] = {}
+    outputs: Sequence[str] = ()
     reads_targets = False
     weights: npt.NDArray[np.float32] | None = None
     copies: npt.NDArray[np.float64] | None = None
@@ -200,6 +205,32 @@ class Corpus(Dataset[Batch]):
         weighted.weights = (weights * (targets.sum() / total if total else 1.0)).astype(np.float32)
         weighted.copies = weights.astype(np.float64)
         return weighted
+
+    def with_sentences(self, sentences: Mapping[str, Sequence[Sentence]], outputs: Sequence[str] = ()) -> Self:
+        """This corpus with its tokens as text, for inspection."""
+        shown = copy(self)
+        shown.sentences, shown.outputs = sentences, outputs
+        return shown
+
+    @cached_property
+    def first_batch(self) -> Batch:
+        """The first input as a batch."""
+        return self.batch([0])
+
+    @property
+    def first_sentences(self) -> dict[str, Sentence]:
+        """The sentences of the first input."""
+        return {name: sentences[0] for name, sentences in self.sentences.items()}
+
+    @property
+    def title(self) -> str:
+        """The words of the first input."""
+        return " / ".join(" ".join(sentence.words) for sentence in self.first_sentences.values())
+
+    @property
+    def graph_texts(self) -> list[str]:
+        """The parts whose tokens are nodes of the graph; a translator's target is not."""
+        return list(self.sentences)[: len(self.layouts)]
 
     @property
     def mean_weight(self) -> float:

@@ -25,7 +25,6 @@ from graphattn.experiments._cli.flags import (
 from graphattn.experiments._cli.loaded_models import ModelSettings, find_directory
 from graphattn.experiments._cli.output import check_output, model_files, open_output
 from graphattn.experiments._cli.resumable import (
-    Chunk,
     ChunkResult,
     ModelJob,
     Tally,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphattn.builders._sentence import Example
+    from graphattn.experiments._cli.text_stream import NumberedText
     from graphattn.models import Estimator
 
 EXAMPLES = (
@@ -135,7 +135,7 @@ def encode(
 
 
 def encode_chunk(
-    estimator: Estimator, chunk: Chunk, *, width: int, text: Sequence[str], label: str | None
+    estimator: Estimator, chunk: Sequence[NumberedText], *, width: int, text: Sequence[str], label: str | None
 ) -> ChunkResult:
     """Encode a chunk as an Arrow table of texts, vectors, labels and other columns.
 
@@ -157,17 +157,17 @@ def encode_chunk(
     results = apply_to_texts(encode, chunk)
     errors = [result for result in results if isinstance(result, TextError)]
     vectors = np.stack([empty if isinstance(result, TextError) else result for result in results])
-    fields = [dict(zip(item.row.names, item.row.cells, strict=True)) if item.row else {} for item in chunk.texts]
+    fields = [dict(zip(item.row.names, item.row.cells, strict=True)) if item.row else {} for item in chunk]
     shown = [
         _show_unread(row, text, label) if item.content is None else item.content
-        for item, row in zip(chunk.texts, fields, strict=True)
+        for item, row in zip(chunk, fields, strict=True)
     ]
     texts = [each for item in shown for each in _texts(item, rows)]
     columns = {"text": texts, "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width)}
     labels = [_label(item) for item in shown for _ in range(rows)]
     if any(label is not None for label in labels):
         columns["label"] = _unify_labels(labels)
-    carried = read_rows([item.row and item.row.arrow for item in chunk.texts for _ in range(rows)])
+    carried = read_rows([item.row and item.row.arrow for item in chunk for _ in range(rows)])
     for name in dict.fromkeys(name for row in fields for name in row):
         if name not in (*columns, "label", label, *text):
             columns[name] = carried.get(name, [row.get(name) for row in fields for _ in range(rows)])

@@ -40,7 +40,6 @@ from graphattn.experiments._cli.loaded_models import ModelSettings, reject_unuse
 from graphattn.experiments._cli.output import check_output, encode_line, has_output, model_files, open_output
 from graphattn.experiments._cli.resumable import (
     CHUNK,
-    Chunk,
     ChunkResult,
     ModelJob,
     Tally,
@@ -264,7 +263,9 @@ def _take(texts: Iterable[NumberedText], taken: list[NumberedText]) -> Iterator[
             yield text
 
 
-def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, out: Path | None) -> Tally:
+def _write_predictions(
+    job: ModelJob, chunks: Iterator[Sequence[NumberedText]], executor: Any, out: Path | None
+) -> Tally:
     """Predict chunks to a file, resumably, or to a stream, each as soon as it is done."""
     from graphattn.builders._paths import is_stream
 
@@ -290,7 +291,7 @@ def _write_predictions(job: ModelJob, chunks: Iterator[Chunk], executor: Any, ou
 
 def predict_chunk(
     estimator: Estimator,
-    chunk: Chunk,
+    chunk: Sequence[NumberedText],
     *,
     n_best: int = 1,
     plain: bool = False,
@@ -323,7 +324,7 @@ def predict_chunk(
     results = apply_to_texts(format_texts, chunk)
     if table is not None:
         return _fill_table(table, chunk, results)
-    lines, errors = [HTML_HEAD] if output == "html" and chunk.first == 1 else [], []
+    lines, errors = [HTML_HEAD] if output == "html" and chunk[0].number == 1 else [], []
     for result in results:
         if isinstance(result, TextError):
             errors.append(result)
@@ -333,10 +334,10 @@ def predict_chunk(
     return ChunkResult.of("".join(lines).encode("utf-8", "backslashreplace"), errors)
 
 
-def _fill_table(table: PredictionTable, chunk: Chunk, predictions: Sequence[Any]) -> ChunkResult:
+def _fill_table(table: PredictionTable, chunk: Sequence[NumberedText], predictions: Sequence[Any]) -> ChunkResult:
     """The rows of texts with their predictions, or errors."""
-    rows, errors = [table.header()] if chunk.first == 1 and table.header() else [], []
-    for text, prediction in zip(chunk.texts, predictions, strict=True):
+    rows, errors = [table.header()] if chunk[0].number == 1 and table.header() else [], []
+    for text, prediction in zip(chunk, predictions, strict=True):
         if not isinstance(prediction, TextError):
             try:
                 rows.append(table.make_row(text, prediction))

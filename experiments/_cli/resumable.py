@@ -33,20 +33,11 @@ _SHOWN = 5
 """Lines of bad texts that an error lists."""
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Texts that are processed together; ``first`` is the number of the first one, from 1."""
-
-    first: int
-    texts: tuple[NumberedText, ...]
-
-
-def iter_chunks(texts: Iterable[NumberedText], size: int) -> Iterator[Chunk]:
-    """Group texts into chunks, reading no more than one ahead of what is taken."""
-    remaining, first = iter(texts), 1
-    while texts_of_chunk := tuple(islice(remaining, size)):
-        yield Chunk(first, texts_of_chunk)
-        first += len(texts_of_chunk)
+def iter_chunks(texts: Iterable[NumberedText], size: int) -> Iterator[Sequence[NumberedText]]:
+    """Number texts and group those that are processed together, reading no more than one ahead of what is taken."""
+    numbered = (text._replace(number=number) for number, text in enumerate(texts, 1))
+    while chunk := tuple(islice(numbered, size)):
+        yield chunk
 
 
 @dataclass(frozen=True)
@@ -66,18 +57,18 @@ class TextError:
         return {"line": self.line, "error": self.message}
 
 
-def apply_to_texts(function: Callable[[list[Any], int], Sequence[Any]], chunk: Chunk) -> list[Any]:
+def apply_to_texts(function: Callable[[list[Any], int], Sequence[Any]], chunk: Sequence[NumberedText]) -> list[Any]:
     """Apply a function to the texts of a chunk; one that fails has a :class:`TextError` in place of its result.
 
     ``function`` takes inputs and the number of the first one, and returns a result for each.
     """
     results: list[Any] = []
-    for is_bad, group in groupby(chunk.texts, key=lambda text: text.error is not None):
+    for is_bad, group in groupby(chunk, key=lambda text: text.error is not None):
         texts = list(group)
         if is_bad:
             results += [TextError.of(text.line, text.error) for text in texts if text.error is not None]
         else:
-            results += _apply(function, texts, chunk.first + len(results))
+            results += _apply(function, texts, texts[0].number)
     return results
 
 
@@ -146,7 +137,7 @@ class ModelJob:
     convert: Callable[..., ChunkResult]
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, task: tuple[str, Chunk]) -> tuple[str, ChunkResult]:
+    def __call__(self, task: tuple[str, Sequence[NumberedText]]) -> tuple[str, ChunkResult]:
         """The name of a chunk and its result."""
         from graphattn.models._prediction import count_truncation
 
@@ -156,13 +147,13 @@ class ModelJob:
             result = self.convert(estimator, chunk, **self.options)
         return name, replace(result, truncated=(counts[0], counts[1]))
 
-    def digest(self, chunk: Chunk) -> str:
+    def digest(self, chunk: Sequence[NumberedText]) -> str:
         """Digest of all that determines the result."""
         content = repr((self.settings.decisive, self.convert.__name__, sorted(self.options.items()), chunk))
         return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def stream_results(job: ModelJob, chunks: Iterable[Chunk], engine: Engine) -> Iterator[ChunkResult]:
+def stream_results(job: ModelJob, chunks: Iterable[Sequence[NumberedText]], engine: Engine) -> Iterator[ChunkResult]:
     """Yield the results in order, each as soon as it is ready."""
     try:
         for _, result in engine.run(job, (("", chunk) for chunk in chunks), in_order=True):
@@ -178,7 +169,9 @@ class KeptResults:
         self._folder = folder
         self._names: list[str] = []
 
-    def compute(self, job: ModelJob, chunks: Iterable[Chunk], engine: Engine, description: str) -> None:
+    def compute(
+        self, job: ModelJob, chunks: Iterable[Sequence[NumberedText]], engine: Engine, description: str
+    ) -> None:
         """Compute the results that are missing, and show how many are done."""
         from graphattn.builders._atomic import write_sealed
 
@@ -189,7 +182,9 @@ class KeptResults:
         finally:
             engine.close()
 
-    def _find_missing(self, job: ModelJob, chunks: Iterable[Chunk]) -> Iterator[tuple[str, Chunk]]:
+    def _find_missing(
+        self, job: ModelJob, chunks: Iterable[Sequence[NumberedText]]
+    ) -> Iterator[tuple[str, Sequence[NumberedText]]]:
         for chunk in chunks:
             name = job.digest(chunk)
             self._names.append(name)

@@ -45,13 +45,15 @@ _PATH = re.compile(
 class NumberedText(NamedTuple):
     """A text (words, an example, a sentence), or the error of one that cannot be read.
 
-    ``line`` counts from 1; a row of a table has the line where it ends, a text of a store its number.
+    ``line`` counts from 1; a row of a table has the line where it ends, a text of a store its number. ``number`` is the
+    place among all texts, from 1.
     """
 
     line: int
     content: Any
     error: DataError | None = None
     row: TableRow | None = None  # all fields of its row, if they are kept and it has one
+    number: int = 1
 
 
 def is_corpus(text: str) -> bool:

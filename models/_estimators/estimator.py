@@ -22,7 +22,7 @@ from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions, encoder_options
 from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
 from graphattn.models._estimators.inputs import as_list, check_weights, map_parts
-from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.recipes import Recipe
@@ -607,10 +607,10 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
         inputs = self.encode_input(x, target=target)
         with torch.inference_mode():
-            return attention_of(self, inputs, self.capture(inputs.batch, features=features))
+            return attention_of(self, inputs, self.capture(inputs.first_batch, features=features))
 
     @override
-    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> Corpus:
         self._check_fitted()
         texts = self.read_texts(X)
         if targets is not None:
@@ -618,7 +618,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         texts = self.text_inputs_.add_heads(texts, self.parsing)
         sentences = self.text_inputs_.sentences(texts)
         names = ("text",) if len(sentences) == 1 else ("first", "second")
-        return EncodedInputs(self.encode_texts(texts), dict(zip(names, sentences, strict=True)))
+        return self.encode_texts(texts).with_sentences(dict(zip(names, sentences, strict=True)))
 
     # -- fitted attributes ---------------------------------------------------------------------------------------------
 

@@ -1,18 +1,15 @@
-"""What inspection reads of a fitted model, so that it does not depend on estimators; and encoded inputs."""
+"""What inspection reads of a fitted model, so that it does not depend on estimators."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
 from graphattn._schema import TOKEN
-from graphattn.builders import Sentence
 from graphattn.exceptions import DataError, Hint, TruncationWarning, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 
@@ -21,42 +18,9 @@ if TYPE_CHECKING:
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedInputs:
-    """Encoded inputs, with a translator's outputs.
-
-    ``corpus`` has targets for a translator, whose target texts are ``outputs``. ``sentences`` are by part of the input:
-    ``text``, ``first`` and ``second``, or ``source`` and ``target``.
-    """
-
-    corpus: Corpus
-    sentences: Mapping[str, Sequence[Sentence]]
-    outputs: Sequence[str] = ()
-
-    @cached_property
-    def batch(self) -> Batch:
-        """The first input as a batch."""
-        return self.corpus.batch([0])
-
-    @property
-    def single(self) -> dict[str, Sentence]:
-        """The sentences of the first input."""
-        return {name: sentences[0] for name, sentences in self.sentences.items()}
-
-    @property
-    def title(self) -> str:
-        """The words of the first input."""
-        return " / ".join(" ".join(sentence.words) for sentence in self.single.values())
-
-    @property
-    def graph_texts(self) -> list[str]:
-        """The parts whose tokens are nodes of the graph; a translator's target is not."""
-        return list(self.sentences)[: len(self.corpus.layouts)]
-
-
-def check_input(inputs: EncodedInputs) -> None:
+def check_input(inputs: Corpus) -> None:
     """Reject an input without tokens."""
-    if not inputs.batch.graph.num_nodes(TOKEN):
+    if not inputs.first_batch.graph.num_nodes(TOKEN):
         raise DataError("the text has no words, so there is no attention", hint="Give a text with words.")
 
 
@@ -89,7 +53,7 @@ class Inspectable:
         """Raise an error before ``fit``."""
 
     @abstractmethod
-    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> Corpus:
         """Encode inputs for :meth:`capture`.
 
         Parameters
@@ -105,7 +69,7 @@ class Inspectable:
             when the number of targets differs from the number of inputs
         """
 
-    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
+    def encode_input(self, x: Any, *, target: str | None = None) -> Corpus:
         """:meth:`encode_inputs` for one input; a row of a one-column array is its text.
 
         Raises
@@ -134,12 +98,12 @@ class Inspectable:
         return self.task_.capture(self.model_, batch, features=features)
 
     def target(
-        self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         """The quantity that attributions explain for one input, see :meth:`Task.choose_target`."""
         return self.task_.choose_target(self.model_, inputs, scores, label=label, word=word)
 
-    def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+    def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
         """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
         return self.task_.describe_prediction(self.model_, inputs, scores)
 

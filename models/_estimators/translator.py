@@ -23,7 +23,6 @@ from graphattn.models._decoders.options import (
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator, list_arguments
 from graphattn.models._estimators.inputs import as_list
-from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.tasks.translate import Translation, compute_perplexity
 from graphattn.models._estimators.texts import Texts
@@ -140,7 +139,7 @@ class Translator(Estimator):
         return super().encode_texts(texts)
 
     @override
-    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> Corpus:
         self._check_fitted()
         texts = self.read_texts(X)
         if targets is None:
@@ -148,7 +147,7 @@ class Translator(Estimator):
         targets = self.task_.resolve_labels(texts.columns[0], targets)
         (sources,) = self.text_inputs_.sentences(self.text_inputs_.add_heads(texts, self.parsing))
         sentences = {"source": sources, "target": self.subwords_.split(targets)}
-        return EncodedInputs(self.encode_texts(replace(texts, labels=targets)), sentences, list(targets))
+        return self.encode_texts(replace(texts, labels=targets)).with_sentences(sentences, list(targets))
 
     @override
     def predict(self, X: Iterable[Any]) -> list[str]:

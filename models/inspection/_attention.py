@@ -11,7 +11,8 @@ import torch
 
 from graphattn._networkx_graphs import CLS
 from graphattn.exceptions import ConfigError
-from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable
+from graphattn.models._corpus import Corpus
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection._capture import ForwardCapture, attention_maps, node_texts
 from graphattn.models.inspection._files import save_attention
@@ -142,15 +143,15 @@ def predict_attention(estimator: Inspectable, x: Any, *, target: str | None = No
     """The attention of one input, for a translator to a given target."""
     inputs = estimator.encode_input(x, target=target)
     with torch.inference_mode():
-        return attention_of(estimator, inputs, estimator.capture(inputs.batch))
+        return attention_of(estimator, inputs, estimator.capture(inputs.first_batch))
 
 
-def attention_of(estimator: Inspectable, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
+def attention_of(estimator: Inspectable, inputs: Corpus, capture: ForwardCapture) -> Attention:
     """The attention of one input, from the capture of a pass over it; a ConfigError for an encoder without weights."""
     if not capture.layers:
         raise ConfigError(f"encoder {estimator.encoder_name!r} has no attention weights")
-    sentences, graph = inputs.single, inputs.batch.graph
-    without = () if inputs.corpus.builder.cls else inputs.graph_texts  # a translator's target begins with its end
+    sentences, graph = inputs.first_sentences, inputs.first_batch.graph
+    without = () if inputs.builder.cls else inputs.graph_texts  # a translator's target begins with its end
     tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}
     nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
     relations = estimator.model_.encoder.relations()

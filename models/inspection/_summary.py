@@ -113,7 +113,7 @@ def _add_chunk(
         texts = [column[number] for column in sentences for number in numbers]
         summary.add(estimator.capture(batch), batch, texts, relations)
 
-    run_model(model, encoded.corpus, add_batch, batches=_batches(encoded.corpus, heads))
+    run_model(model, encoded, add_batch, batches=_batches(encoded, heads))
 
 
 def _batches(corpus: Corpus, heads: int) -> BudgetBatches:

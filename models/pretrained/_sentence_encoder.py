@@ -27,7 +27,7 @@ from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, Tr
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._estimators.inputs import CHUNK, as_collection
-from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable, check_input
+from graphattn.models._estimators.inspectable import Inspectable, check_input
 from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._options import InputOptions, resolve_precision
@@ -317,14 +317,14 @@ class SentenceEncoder(Inspectable, Parameters):
         return Corpus(self.builder_, [layout]), column
 
     @override
-    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> Corpus:
         if targets is not None:
             raise ConfigError("{target} is for translators only", options=("target",))
         corpus, column = self._encode(X)
         vocabulary: Any = self.encoder_.vocabulary
         limit: Any = self.inputs_.max_tokens_per_text
         sentences = [sentence.truncate(limit) for sentence in vocabulary.sentences(column)]
-        return EncodedInputs(corpus, {"text": [vocabulary.add_special_tokens([sentence]) for sentence in sentences]})
+        return corpus.with_sentences({"text": [vocabulary.add_special_tokens([sentence]) for sentence in sentences]})
 
     @override
     def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
@@ -342,12 +342,12 @@ class SentenceEncoder(Inspectable, Parameters):
         return ForwardCapture(states[:0], layers)
 
     @override
-    def describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+    def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
         return inputs.title, None, {}
 
     @override
     def target(
-        self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         raise _make_no_prediction_error()
 

@@ -33,7 +33,6 @@ from graphattn.models._estimators.indicators import (
     list_rows,
 )
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
-from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.labels import LabelSet, plain_label
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
@@ -460,10 +459,10 @@ class Classification(LabelTask):
 
     @override
     def choose_target(
-        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         if label is None and not self.multilabel:
-            label = self.classes.tolist()[int(model.head.decide(scores, inputs.batch.graph)[0])]
+            label = self.classes.tolist()[int(model.head.decide(scores, inputs.first_batch.graph)[0])]
         return super().choose_target(model, inputs, scores, label=label, word=word)
 
     # -- saving --------------------------------------------------------------------------------------------------------

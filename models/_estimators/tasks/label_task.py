@@ -13,8 +13,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
+from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
-from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.labels import LabelSet, find_respellings, plain_label
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
@@ -176,7 +176,7 @@ class LabelTask(Task):
 
     @override
     def choose_target(
-        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         from graphattn.models.inspection.attributions._targets import select_class
 
@@ -185,8 +185,8 @@ class LabelTask(Task):
         return select_class(model.head, classes, scores, label=label, word=word)
 
     @override
-    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
-        head, graph = model.head, inputs.batch.graph
+    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
+        head, graph = model.head, inputs.first_batch.graph
         decisions = head.decide(scores, graph).cpu().numpy()
         rows = head.probabilities(scores, graph).cpu().numpy().tolist()
         label = self.decode_for_reports([decisions if head.per_word else decisions[0]])[0]

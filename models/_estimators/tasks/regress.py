@@ -16,8 +16,8 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import ConfigError, DataError, verbatim
+from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
-from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -147,7 +147,7 @@ class Regression(Task):
 
     @override
     def choose_target(
-        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         from graphattn.models.inspection.attributions._targets import Value
 
@@ -157,7 +157,7 @@ class Regression(Task):
         return Value(self.mean, self.scale)
 
     @override
-    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
         return inputs.title, shorten(self.mean + self.scale * float(scores[0, 0]), self.scale), {}
 
     # -- saving --------------------------------------------------------------------------------------------------------

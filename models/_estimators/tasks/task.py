@@ -15,7 +15,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
-from graphattn.models._estimators.inspectable import EncodedInputs, check_input
+from graphattn.models._estimators.inspectable import check_input
 from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
@@ -371,7 +371,7 @@ class Task:
 
     # -- inspection ----------------------------------------------------------------------------------------------------
 
-    def check_input(self, encoded: EncodedInputs) -> None:
+    def check_input(self, encoded: Corpus) -> None:
         """Reject an input without tokens."""
         check_input(encoded)
 
@@ -394,7 +394,7 @@ class Task:
 
     @abstractmethod
     def choose_target(
-        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         """The quantity that attributions explain for one input.
 
@@ -412,7 +412,7 @@ class Task:
         """
 
     @abstractmethod
-    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
         """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
 
     def score_copies(

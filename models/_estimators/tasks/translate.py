@@ -27,7 +27,6 @@ from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, 
 from graphattn.models._decoders.options import PRESETS, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.inputs import as_list, input_fields
-from graphattn.models._estimators.inspectable import EncodedInputs
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
@@ -294,9 +293,9 @@ class Translation(Task):
     # -- inspection ----------------------------------------------------------------------------------------------------
 
     @override
-    def check_input(self, encoded: EncodedInputs) -> None:
+    def check_input(self, encoded: Corpus) -> None:
         super().check_input(encoded)
-        if not encoded.single["source"].tokens:
+        if not encoded.first_sentences["source"].tokens:
             raise DataError("the source has no words, so there is no attention", hint="Give a text.")
 
     @override
@@ -307,21 +306,21 @@ class Translation(Task):
 
     @override
     def choose_target(
-        self, model: Any, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         from graphattn.models.inspection.attributions._targets import select_text
 
         if label is not None:
             raise ConfigError("{label} is a class; a translator needs a {target}", options=("label", "target"))
-        assert inputs.batch.targets is not None
-        return select_text(inputs.batch.targets, inputs.single["target"], word)
+        assert inputs.first_batch.targets is not None
+        return select_text(inputs.first_batch.targets, inputs.first_sentences["target"], word)
 
     @override
-    def describe_prediction(self, model: Any, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
-        assert inputs.batch.targets is not None
-        targets = inputs.batch.targets.to(scores.device).unsqueeze(1)
+    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
+        assert inputs.first_batch.targets is not None
+        targets = inputs.first_batch.targets.to(scores.device).unsqueeze(1)
         probability = float(scores.log_softmax(1).gather(1, targets).sum().exp())
-        words = inputs.single["source"].words
+        words = inputs.first_sentences["source"].words
         title = " ".join(words) if model.sources is not None else join_pieces(words)
         return title, inputs.outputs[0], {inputs.outputs[0]: probability}
 

@@ -55,7 +55,7 @@ def gradient_times_weight(
     inputs, model = estimator.encode_input(x, target=target), estimator.model_
     of_frozen_layers = set_gradients(model.parameters(), enabled=True)
     with torch.inference_mode(False), torch.enable_grad(), in_evaluation(model), of_frozen_layers:
-        capture = estimator.capture(inputs.batch)
+        capture = estimator.capture(inputs.first_batch)
         attention = attention_of(estimator, inputs, capture)
         explained = estimator.target(inputs, capture.scores.detach(), label=label, word=word)
         value = explained.value(capture.scores.unsqueeze(0)).sum()

@@ -16,8 +16,8 @@ from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn._validation import require_range
 from graphattn.builders._graph_builder import CLS_ID
-from graphattn.models._corpus import Batch
-from graphattn.models._estimators.inspectable import EncodedInputs, Inspectable
+from graphattn.models._corpus import Batch, Corpus
+from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._prediction import MAX_TOKENS
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.inspection._attention_weights import word_texts
@@ -89,11 +89,11 @@ class Integral:
 
 
 def integrate(
-    estimator: Inspectable, inputs: EncodedInputs, *, label: Any = None, word: int | None = None, steps: int = 50
+    estimator: Inspectable, inputs: Corpus, *, label: Any = None, word: int | None = None, steps: int = 50
 ) -> Integral:
     """:func:`integrated_gradients` of an encoded input, with both values of the quantity."""
     require_range("steps", steps, min=1)
-    model, batch = estimator.model_, inputs.batch
+    model, batch = estimator.model_, inputs.first_batch
     lengths = batch.graph.batch_num_nodes(TOKEN).tolist()
 
     def move(shares: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -104,7 +104,7 @@ def integrate(
         ]
         vectors, presence = (torch.cat([part.flatten(0, 1) for part in x.split(lengths, dim=1)]) for x in points)
         vectors = vectors.to(dtype)
-        copies = inputs.corpus.batch([0] * len(shares))
+        copies = inputs.batch([0] * len(shares))
         return points, explained.value(estimator.score_copies(copies, vectors=vectors, presence=presence))
 
     with torch.inference_mode(False), in_evaluation(model):
@@ -133,20 +133,20 @@ def integrate(
     return Integral(_list_tokens(inputs).assign(attribution=attributions), explained, start, end)
 
 
-def _list_tokens(inputs: EncodedInputs) -> pd.DataFrame:
+def _list_tokens(inputs: Corpus) -> pd.DataFrame:
     """Columns part, position, token and word of one input."""
-    rows, cls = [], inputs.corpus.builder.cls
+    rows, cls = [], inputs.builder.cls
     for part in inputs.graph_texts:
-        sentence = inputs.single[part]
+        sentence = inputs.first_sentences[part]
         tokens, words = (*[CLS] * cls, *sentence.tokens), word_texts(sentence, cls=cls)
         numbers = word_ids_of(sentence, cls=cls)
         rows += [(part, place, tokens[place], words[number]) for place, number in enumerate(numbers)]
     return pd.DataFrame(rows, columns=["part", "position", "token", "word"])
 
 
-def _token_ids(inputs: EncodedInputs, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+def _token_ids(inputs: Corpus, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """(N,) token ids, the same with every word unknown, and whether a token is special."""
-    features, vocabulary = features_of(inputs.batch.graph, TOKEN), inputs.corpus.builder.vocabulary
+    features, vocabulary = features_of(inputs.first_batch.graph, TOKEN), inputs.builder.vocabulary
     ids = features["id"].to(device)
     assert vocabulary is not None
     is_special = features["special"].to(device) if "special" in features else ids == CLS_ID

@@ -66,16 +66,16 @@ def leave_one_edge_out(
     """
     inputs = estimator.encode_input(x, target=target)
     with torch.inference_mode(), in_evaluation(estimator.model_):
-        capture = estimator.capture(inputs.batch)
+        capture = estimator.capture(inputs.first_batch)
         attention = attention_of(estimator, inputs, capture)
         selected = select_edges(attention, edges, k)
         explained = estimator.target(inputs, capture.scores, label=label, word=word)
         before = float(explained.value(capture.scores.unsqueeze(0)))
         after: list[float] = []
-        for start in range(0, len(selected), step := _num_copies(inputs.corpus)):
+        for start in range(0, len(selected), step := _num_copies(inputs)):
             chunk = selected.iloc[start : start + step]
             chunk = chunk.assign(copy=np.arange(len(chunk)))
-            batch, is_cross = inputs.corpus.batch([0] * len(chunk)), chunk.relation == CROSS
+            batch, is_cross = inputs.batch([0] * len(chunk)), chunk.relation == CROSS
             relations = estimator.model_.encoder.relations()
             graph = remove_edges(batch.graph, relations, inputs.graph_texts, chunk[~is_cross])
             scores = estimator.score_copies(replace(batch, graph=graph), hidden=chunk[is_cross])

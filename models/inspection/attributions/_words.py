@@ -94,10 +94,10 @@ def word_attributions(
     """
     inputs = estimator.encode_input(x, target=target)
     integral = integrate(estimator, inputs, label=label, word=word, steps=steps)
-    special = features_of(inputs.batch.graph, TOKEN).get("special")
+    special = features_of(inputs.first_batch.graph, TOKEN).get("special")
     tables = []
     for text in inputs.graph_texts:
-        cls, sentence = inputs.corpus.builder.cls, inputs.single[text]
+        cls, sentence = inputs.builder.cls, inputs.first_sentences[text]
         is_of_text = integral.table.part == text
         of_text = integral.table[is_of_text]
         words, numbers = word_texts(sentence, cls=cls), word_ids_of(sentence, cls=cls)

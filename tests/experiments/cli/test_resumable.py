@@ -17,7 +17,6 @@ from graphattn.experiments._cli import encode, predict, resumable
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments._cli.prediction_table import PredictionTable
 from graphattn.experiments._cli.resumable import (
-    Chunk,
     ModelJob,
     TextError,
     apply_to_texts,
@@ -51,7 +50,7 @@ def computed(monkeypatch):
     def count(convert):
         @wraps(convert)
         def counting(estimator, chunk, **options):
-            numbers.append(chunk.first)
+            numbers.append(chunk[0].number)
             return convert(estimator, chunk, **options)
 
         return counting
@@ -228,7 +227,7 @@ def test_numbers_of_texts_do_not_depend_on_errors():
 
     error = DataError("unreadable")
     texts = [NumberedText(7, "a"), NumberedText(8, "bad"), NumberedText(9, "b"), NumberedText(10, None, error)]
-    chunk = Chunk(4, (*texts, NumberedText(11, "c")))
+    chunk = [text._replace(number=number) for number, text in enumerate([*texts, NumberedText(11, "c")], 4)]
     assert apply_to_texts(convert, chunk) == ["A", TextError(8, "bad"), "B", TextError(10, "unreadable"), "C"]
     assert seen == {4: "a", 6: "b", 8: "c"}
 

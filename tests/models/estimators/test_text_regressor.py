@@ -132,7 +132,7 @@ def test_inspection(tiny, corpus):
     assert attention.prediction == pytest.approx(regressor.predict(texts[:1])[0], abs=1e-4)
     assert gradient_times_weight(regressor, texts[0])["attribution"].abs().sum() > 0
     inputs = regressor.encode_input(texts[0])
-    scores = regressor.model_(inputs.batch)
+    scores = regressor.model_(inputs.first_batch)
     with pytest.raises(ConfigError, match="label is not for a model that predicts a number"):
         regressor.target(inputs, scores, label="good")
 

@@ -177,10 +177,10 @@ def test_perplexity_of_pairs_alone_and_together(small, toy_pairs):
     for source, target in zip(sources, targets, strict=True):
         inputs = translator.encode_input(source, target=target)
         with torch.no_grad():
-            scores = translator.model_(inputs.batch).double().log_softmax(1)
+            scores = translator.model_(inputs.first_batch).double().log_softmax(1)
         ids = translator.subwords_.ids([target])[0].tolist()
-        assert inputs.batch.targets.tolist()[: len(ids)] == ids
-        total -= sum(float(row[token]) for row, token in zip(scores, inputs.batch.targets, strict=True))
+        assert inputs.first_batch.targets.tolist()[: len(ids)] == ids
+        total -= sum(float(row[token]) for row, token in zip(scores, inputs.first_batch.targets, strict=True))
         count += len(scores)
     assert translator.perplexity(sources, targets) == pytest.approx(math.exp(total / count), rel=1e-5)
     assert 1 < translator.perplexity(sources, targets) < 2 * len(translator.subwords_.vocabulary)

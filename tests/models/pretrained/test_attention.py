@@ -19,7 +19,7 @@ TEXT = "a cat sat"
 def test_weights_equal_transformers(make_reference, save_model, family):
     """Those of ModernBERT's local layers are zero outside of their windows."""
     encoder = SentenceEncoder(save_model(family))
-    ids = encoder.encode_inputs([TEXT]).batch.graph.node_features["token"]["id"][None].long()
+    ids = encoder.encode_inputs([TEXT]).first_batch.graph.node_features["token"]["id"][None].long()
     reference = make_reference(family)(input_ids=ids, output_attentions=True).attentions
     attention = encoder.attention(TEXT)
     assert len(reference) == 3

@@ -149,7 +149,7 @@ def test_pairs_are_encoded_as_transformers_does(save_trained, transformers, name
     pairs = [("a good film", "the plot")] if join else [("a good film",), ("the plot",)]
     with torch.no_grad():
         expected = [reference(**tokenizer(*texts, return_tensors="pt")).last_hidden_state[0] for texts in pairs]
-        states = estimator.model_.encode(inputs.corpus[[0]])
+        states = estimator.model_.encode(inputs[[0]])
     torch.testing.assert_close(states, torch.cat(expected), atol=1e-5, rtol=1e-5)
 
 

@@ -83,7 +83,7 @@ def test_targets_have_sub_words_of_their_own(folder):
     assert "▁Hund" in words
     assert not any(word.startswith("▁d") and "o" in word for word in words)
     inputs = translator.encode_input("a dog", target="ein Hund")
-    assert inputs.single["source"].tokens[0] == "[CLS]"
+    assert inputs.first_sentences["source"].tokens[0] == "[CLS]"
     table = translator.attention("a dog", target="ein Hund").table()
     assert set(table[table.relation == "cross"].source_token) == {"[CLS]", *"adog", "[SEP]"}
 
