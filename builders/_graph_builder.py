@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,7 +89,14 @@ class TextGraphBuilder:
         self.joins_pairs = joins_pairs
         _check_names(self.relations)
         self.vectors = _select_vectors(self.relations, vectors)
+        self.needs_heads = any(relation.needs_heads for relation in self.relations)
+        """Whether a sentence without heads is an error."""
+        self._are_third_party = [is_third_party(relation) for relation in self.relations]
         self._dependency = _find_dependency(self.relations)
+        self._takes_heads = self.needs_heads or any(relation.takes_heads for relation in self.relations)
+        needs_sentences = any(relation.needs_sentences for relation in self.relations)
+        self.divides_texts = needs_sentences or self._takes_heads
+        """Whether blank lines and punctuation divide raw texts, so that their words alone are not enough."""
 
     def layout(
         self,
@@ -155,16 +162,7 @@ class TextGraphBuilder:
     @property
     def deprel_id(self) -> Callable[[str], int] | None:
         """Name of a dependency relation -> id; None when no relation uses heads."""
-        return (
-            self._dependency.deprel_id
-            if any(relation.takes_heads or relation.needs_heads for relation in self.relations)
-            else None
-        )
-
-    @property
-    def needs_heads(self) -> bool:
-        """Whether a sentence without heads is an error."""
-        return any(relation.needs_heads for relation in self.relations)
+        return self._dependency.deprel_id if self._takes_heads else None
 
     def graph(self, layout: Layout) -> DGLGraph:
         """The batched DGL graph of a layout; :meth:`text_batch` returns the same without DGL.
@@ -192,8 +190,9 @@ class TextGraphBuilder:
         nodes, data = self._nodes(layout)
         edges, features = {}, {}
         try:
-            for relation in self.relations:
-                edges[relation.canonical], features[relation.canonical] = _edges(relation, layout, nodes)
+            for relation, third_party in zip(self.relations, self._are_third_party, strict=True):
+                name = relation.canonical
+                edges[name], features[name] = _edges(relation, layout, nodes, third_party=third_party)
         except EdgeCountError as error:
             longest = int(layout.lengths.max())
             if len(layout) == 1:
@@ -220,8 +219,8 @@ class TextGraphBuilder:
             naming the relation that fails
         """
         nodes, _ = self._nodes(layout)
-        for relation in filter(is_third_party, self.relations):
-            _edges(relation, layout, nodes)
+        for relation in compress(self.relations, self._are_third_party):
+            _edges(relation, layout, nodes, third_party=True)
 
     def _nodes(self, layout: Layout) -> tuple[dict[str, Ints], dict[str, Mapping[str, npt.NDArray[Any]]]]:
         """The number of nodes of each type in each sentence, and node features."""
@@ -260,9 +259,10 @@ class TextGraphBuilder:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"
 
 
-def _edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> tuple[Edges, dict[str, Tensor]]:
+def _edges(
+    relation: Relation, layout: Layout, nodes: Mapping[str, Ints], *, third_party: bool
+) -> tuple[Edges, dict[str, Tensor]]:
     """The edges of a relation and their features; those of a user's relation are validated."""
-    third_party = is_third_party(relation)
     if third_party:
         check_nodes(relation, layout, nodes)
     sources, destinations = nodes[relation.source], nodes[relation.target]

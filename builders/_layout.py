@@ -84,7 +84,19 @@ class Layout:
 
     def with_cls(self, features: Mapping[str, Any]) -> Layout:
         """The layout with a ``[CLS]`` token, a word of its own, before each sentence; ``features`` are its values."""
-        return surround([self], [1, 0], {name: [value, value] for name, value in features.items()})
+        tokens, words = self.token_starts, self.word_starts
+        heads = None if self.heads is None else np.where(self.heads < 0, self.heads, self.heads + 1)
+        return Layout(
+            self.lengths + 1,
+            self.word_counts + 1,
+            np.insert(np.add(self.word_ids, 1, dtype=np.int64), tokens, 0),
+            None if heads is None else np.insert(heads, words, -1),
+            None if self.deprels is None else np.insert(self.deprels, words, 0),
+            {name: np.insert(values, tokens, features[name], axis=0) for name, values in self.features.items()},
+            None if self.sentence_ids is None else np.insert(self.sentence_ids, words, 0),
+            None if self.links is None else Ragged(self.links.values + 1, self.links.offsets),
+            self.vectors,
+        )
 
     def __len__(self) -> int:
         return int(self.lengths.shape[0])

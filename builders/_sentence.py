@@ -133,6 +133,16 @@ class Sentence:
         if self.predicates is not None and not {*self.predicates} <= {0, 1}:
             raise DataError("a mark is neither 0 nor 1", field="predicates", hint="Write 1 for a predicate, else 0.")
 
+    @classmethod
+    def of_tokens(cls, tokens: tuple[str, ...], word_ids: tuple[int, ...] | None) -> Sentence:
+        """A sentence of tokens that a tokenizer found, without checks and anything else."""
+        sentence = object.__new__(cls)
+        for name in cls.__slots__:
+            object.__setattr__(sentence, name, None)
+        object.__setattr__(sentence, "tokens", tokens)
+        object.__setattr__(sentence, "word_ids", word_ids)
+        return sentence
+
     def __len__(self) -> int:
         return len(self.tokens)
 

@@ -528,6 +528,6 @@ def with_tokens(source: Source, tokens: Sequence[str], word_ids: Sequence[int] |
     """A source as a sentence with these tokens."""
     tokens, word_ids = tuple(tokens), None if word_ids is None else tuple(word_ids)
     if not isinstance(source, Sentence):
-        return Sentence(tokens, word_ids)
+        return Sentence.of_tokens(tokens, word_ids)
     is_same = (source.tokens, source.word_ids) == (tokens, word_ids)
     return source if is_same else source.with_tokens(tokens, word_ids)

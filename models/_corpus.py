@@ -283,7 +283,8 @@ class Corpus(Dataset[Batch]):
         """
         numbers = list(numbers)
         whole = numbers if whole is None else list(whole)
-        normalizer = max(self._count_targets(whole) / processes, 1e-9)
+        count = self.targets[1][whole].sum() if isinstance(self.targets, tuple) else len(whole)
+        normalizer = max(float(count) / processes, 1e-9)
         if not numbers:
             # fewer sentences than processes: this process contributes zero gradients
             numbers, normalizer = whole[:1], math.inf
@@ -320,9 +321,6 @@ class Corpus(Dataset[Batch]):
             return torch.from_numpy(self.targets[numbers]), None
         rows = Ragged.from_counts(*self.targets).take(np.asarray(numbers, np.int64))
         return torch.from_numpy(rows.values.astype(np.int64)), torch.from_numpy(self.targets[1][numbers])
-
-    def _count_targets(self, numbers: Sequence[int]) -> float:
-        return float(self.targets[1][numbers].sum()) if isinstance(self.targets, tuple) else float(len(numbers))
 
 
 def truncate_lengths(lengths: Sequence[Ints], limit: int | None, total: int | None) -> Sequence[Ints]:
@@ -379,6 +377,9 @@ def _build_layout(
         if types is None and lexicon is None:
             return memmap_layouts(column.layouts(builder))
         return memmap_layouts(_build_layout(builder, part, types, lexicon) for part in column.parts())
+
+    if types is None and lexicon is None and not predicates:
+        return builder.layout(column)
 
     def features(split: Sequence[Sentence]) -> dict[str, TokenFeature]:
         of_tokens: dict[str, TokenFeature] = {}

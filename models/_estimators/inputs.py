@@ -105,6 +105,8 @@ def as_collection(X: Any, task: ReadsTexts | None = None) -> Iterable[Any]:
         raise DataError(f"a {type(X).__name__} is given where a list is expected", hint=hint)
     if not isinstance(X, Iterable) and not hasattr(X, "__getitem__"):
         raise DataError(f"{describe_value(X)} is given where many inputs are expected", hint="Give a list.")
+    if type(X) is list and not any(map(_is_record, {*map(type, X)})):
+        return X
     names, columns = find_columns(X), 1 if task is None else task.texts_per_input
     if names is not None:
         known = _ANY if task is None else task.known_columns
@@ -140,7 +142,7 @@ def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> 
 
     An error of later ones says from which input on it counts.
     """
-    if is_stored(X) or hasattr(X, "__len__"):
+    if hasattr(X, "__len__"):
         return [function(X)]
     remaining, results, first = iter(X), list[Result](), 0
     while (part := list(itertools.islice(remaining, CHUNK))) or not results:

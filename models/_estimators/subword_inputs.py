@@ -153,7 +153,7 @@ def encode_pairs(inputs: Any, texts: Texts, make_targets: Callable[[Any, str], A
     texts = inputs.add_heads(texts, parsing)
     if inputs.builder.deprel_id is not None:
         texts = _make_roots(inputs, texts)
-    inputs.check_relations(texts)
+        inputs.check_relations(texts)
     corpus = Corpus.of_pairs(inputs.builder, texts.columns[0], ids)
     _check_lengths(inputs, texts, corpus.layouts[0].lengths - inputs.builder.cls, ids)
     return corpus.with_weights(texts.weights)

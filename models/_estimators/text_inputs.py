@@ -132,6 +132,8 @@ class TextInputs:
     @property
     def lexicon(self) -> Lexicon | None:
         """Suffixes, the gazetteer and values in columns, if there are any."""
+        if not self.options.suffixes and self.gazetteer is None and self.feature_values is None:
+            return None
         lexicon = Lexicon(self.options.suffixes, self.gazetteer, self.feature_values)
         return lexicon if lexicon.width else None
 
@@ -204,7 +206,8 @@ class TextInputs:
         self.check(texts)
         targets = None if texts.labels is None else make_targets(texts.labels, texts.where)
         texts = self.add_heads(texts, parsing)  # may take hours
-        self.check_relations(texts)
+        if self.builder.deprel_id is not None:
+            self.check_relations(texts)
         with advise_parser():
             corpus = Corpus.encode(
                 self.builder,
@@ -215,14 +218,15 @@ class TextInputs:
                 predicates=self.predicates,
             )
         data_set = "" if texts.where == "data" else texts.where
-        corpus, cut, tokens = corpus.truncate(*self.length_limits)
-        if cut:
-            warn_of_truncation(self.describe_truncation(cut, tokens, data_set))
+        if any(limits := self.length_limits):
+            corpus, cut, tokens = corpus.truncate(*limits)
+            if cut:
+                warn_of_truncation(self.describe_truncation(cut, tokens, data_set))
         self.check_lengths(corpus, texts.numbers, data_set)
         if targets is None:
             self._compare_words(texts, corpus)
         corpus.targets = targets
-        return corpus.with_weights(texts.weights)
+        return corpus if texts.weights is None else corpus.with_weights(texts.weights)
 
     def _compare_words(self, texts: Texts, corpus: Corpus) -> None:
         """Warn once of texts whose words are not those of the training set."""
@@ -236,10 +240,9 @@ class TextInputs:
 
     def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""
-        if self.builder.deprel_id is None:
-            return texts
-        parser = make_parser(parsing)
-        if parser is None:
+        if self.builder.divides_texts:
+            texts = replace(texts, words=None)
+        if self.builder.deprel_id is None or (parser := make_parser(parsing)) is None:
             return texts
         splitter = self.vocabulary.splitter
         columns = [column if is_stored(column) else parse_column(column, splitter, parser) for column in texts.columns]
@@ -247,8 +250,6 @@ class TextInputs:
 
     def check_relations(self, texts: Texts) -> None:
         """Keep the dependency relations of the training set, and reject those of another scheme."""
-        if self.builder.deprel_id is None:
-            return
         counts = count_relations(texts)
         if self.deprels is None and texts.where == "training set":
             self.deprels = sorted(counts)

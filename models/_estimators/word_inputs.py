@@ -27,7 +27,6 @@ from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.models._options import InputOptions
 from graphattn.models.training._cooccurrence import ppmi_vectors
 from graphattn.models.training._hints import hint_at_dotless_i
-from graphattn.options import ParsingOptions
 
 _FEW = 0.05
 """A file with vectors for a smaller share of the words causes a warning."""
@@ -166,13 +165,6 @@ class WordInputs(TextInputs):
     def check(self, texts: Texts) -> None:
         super().check(texts)
         texts.check_tokenization(self.options.split)
-
-    @override
-    def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
-        needs_sentences = any(relation.needs_sentences for relation in self.builder.relations)
-        if self.builder.deprel_id is not None or needs_sentences:  # blank lines divide raw texts, too
-            texts = replace(texts, words=None)
-        return super().add_heads(texts, parsing)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import INPUTS
-from graphattn.models._prediction import Predictions, predict_decisions
+from graphattn.models._prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models._results.reports import Report
 from graphattn.models._text_model import TextModel, Trainable
 from graphattn.models.heads import Head
@@ -333,7 +333,7 @@ class Task:
 
     def predict(self, model: Any, corpus: Corpus) -> list[Any]:
         """Predict a corpus; :meth:`measure` and :meth:`decode` take the results."""
-        return predict_decisions(model, corpus)
+        return predict_corpus(model, corpus).decisions
 
     def predict_for_report(self, model: Any, corpus: Corpus) -> Predictions:
         """Predict a corpus for :meth:`report`."""
