@@ -16,7 +16,7 @@ from graphattn.exceptions import GraphAttnError as GraphAttnError
 if TYPE_CHECKING:
     from graphattn._attention import attend as attend
     from graphattn._attention import attend_heads as attend_heads
-    from graphattn._backends.base import Backend as Backend
+    from graphattn._backends.call import AttentionCall as AttentionCall
     from graphattn._backends.registry import register_backend as register_backend
     from graphattn._dgl_graphs import import_dgl as import_dgl
     from graphattn._edges import Edges as Edges
@@ -51,7 +51,7 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "graphattn._attention": "attend attend_heads",
-    "graphattn._backends.base": "Backend",
+    "graphattn._backends.call": "AttentionCall",
     "graphattn._backends.registry": "register_backend",
     "graphattn._dgl_graphs": "import_dgl",
     "graphattn._edges": "Edges",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphattn._backends.base import Backend, Rows, split_rows
+from graphattn._backends.call import AttentionCall, Backend, Rows, make_spans
 from graphattn._backends.registry import load_backend
 from graphattn._backends.torch import sum_by_weights
 from graphattn._edges import Edges, Graph, edges_for_rows
@@ -195,30 +195,17 @@ def attend_heads(
         if fits(rows):
             scale = 1.0 / math.sqrt(rows.shape[2]) if scale is None else scale
             return attend_heads_compiled(edges, heads, rows, scale, dropout)
-    return _attend_heads(edges, heads, projected, scale, dropout, backend, return_weights)
-
-
-def _have_plans(edges: Sequence[Edges]) -> bool:
-    """Whether all edges were planned for backend ``triton``, as most are when they are copied to a GPU."""
-    return all(relation.plans.get("triton") is not None for relation in edges)
-
-
-@opaque
-def _attend_heads(
-    edges: Sequence[Edges],
-    heads: Sequence[int],
-    projected: Tensor,
-    scale: float | Tensor | None,
-    dropout: float,
-    backend: str,
-    return_weights: bool,
-) -> Tensor | tuple[Tensor, list[Tensor]]:
     rows = _check_projected(edges, heads, projected)
     require_range("dropout", dropout, min=0, below=1)
     out, weights = attend_layer(
         edges, heads, rows, scale=scale, dropout=dropout, backend=backend, return_weights=return_weights
     )
     return out if weights is None else (out, weights)
+
+
+def _have_plans(edges: Sequence[Edges]) -> bool:
+    """Whether all edges were planned for backend ``triton``, as most are when they are copied to a GPU."""
+    return all(relation.plans.get("triton") is not None for relation in edges)
 
 
 @operator
@@ -250,53 +237,34 @@ def attend_layer(
         None if bias is None else relation.by_slot(forbid_double_backward(bias))
         for relation, bias in zip(edges, biases or [None] * len(edges), strict=True)
     ]
+    call = AttentionCall(rows, make_spans(edges, heads, rows, slots), scale, dropout, return_weights)
     chosen = load_backend(backend, tensors[0])
     weights: list[Tensor] | None
     if return_weights and _is_recorded(*tensors, *slots):
-        out, weights = _attend_by_weights(chosen, edges, heads, rows, scale, slots, dropout)
+        out, weights = _attend_by_weights(chosen, call)
     else:
-        out, by_slot = chosen.attend(
-            edges, heads, rows, scale=scale, biases=slots, dropout=dropout, return_weights=return_weights
-        )
+        out, by_slot = chosen(call)
         weights = None
         if return_weights:
             weights = [relation.by_id(each) for relation, each in zip(edges, by_slot, strict=True)]
     if is_counting():
-        report_products(out, _count_pairs(edges, heads, slots), tensors[0].shape[2] + tensors[-1].shape[2])
+        pairs = sum(span.edges.num_edges * span.num_heads for span in call.spans if not span.copies)
+        report_products(out, pairs, tensors[0].shape[2] + tensors[-1].shape[2])
     return out, weights
 
 
-def _count_pairs(edges: Sequence[Edges], heads: Sequence[int], biases: Sequence[Tensor | None]) -> int:
-    """Number of products of queries and keys; identities without a bias need none."""
-    return sum(
-        relation.num_edges * count
-        for relation, count, bias in zip(edges, heads, biases, strict=True)
-        if bias is not None or not relation.is_identity
-    )
-
-
-def _attend_by_weights(
-    backend: Backend,
-    edges: Sequence[Edges],
-    heads: Sequence[int],
-    rows: Rows,
-    scale: float,
-    biases: Sequence[Tensor | None],
-    dropout: float,
-) -> tuple[Tensor, list[Tensor]]:
+def _attend_by_weights(backend: Backend, call: AttentionCall) -> tuple[Tensor, list[Tensor]]:
     """Compute the weights of each relation, then the result from them, so that gradients pass through the weights."""
     results, weights = [], []
-    for relation, (query, key, value), bias in zip(edges, split_rows(edges, heads, rows), biases, strict=True):
-        count = value.shape[1]
-        nothing = query, key, value.new_zeros(len(value), count, 1)
-        _, (slots,) = backend.attend(
-            [relation], [count], nothing, scale=scale, biases=[bias], dropout=0.0, return_weights=True
-        )
-        by_id = relation.by_id(slots)
+    for edges, query, key, value, bias in call.relations:
+        rows = query, key, value.new_zeros(*value.shape[:2], 1)
+        spans = make_spans([edges], [value.shape[1]], rows, [bias])
+        _, (slots,) = backend(AttentionCall(rows, spans, call.scale, return_weights=True))
+        by_id = edges.by_id(slots)
         if not by_id.requires_grad:  # only the values are trained
             by_id.requires_grad_()
         weights.append(by_id)
-        results.append(sum_by_weights(relation, relation.by_slot(F.dropout(by_id, dropout)), value))
+        results.append(sum_by_weights(edges, edges.by_slot(F.dropout(by_id, call.dropout)), value))
     return torch.cat(results, dim=1) if len(results) > 1 else results[0], weights
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-from graphattn._backends.base import Backend
+from graphattn._backends.call import AttentionCall, Backend, GroupBackend, join_groups
 from graphattn._backends.gpu.plan import plan_of
 from graphattn._devices import OLDEST_CAPABILITY
 from graphattn._edges import GPU_PLANNERS, Edges
@@ -18,50 +18,53 @@ from graphattn._optional_packages import import_optional
 from graphattn.exceptions import BackendError, ConfigError, Hint, warn_caller
 
 BACKENDS = {
-    "dgl": ("graphattn._backends.dgl", "DGLBackend"),
-    "fused": ("graphattn._backends.cpu.fused", "FusedBackend"),
-    "torch": ("graphattn._backends.torch", "TorchBackend"),
-    "triton": ("graphattn._backends.gpu.backend", "TritonBackend"),
+    "dgl": "graphattn._backends.dgl",
+    "fused": "graphattn._backends.cpu.fused",
+    "torch": "graphattn._backends.torch",
+    "triton": "graphattn._backends.gpu.backend",
 }
-"""Name -> module and class of the package's backends, imported where they run; ``auto`` chooses among them."""
+"""Name -> module of the package's backends, whose ``attend`` is imported where it runs; ``auto`` chooses among them."""
 
-REGISTERED: dict[str, Backend] = {}
+REGISTERED: dict[str, GroupBackend] = {}
 """Name -> backend that a user registered."""
 
 
-def register_backend(name: str, backend: type[Backend]) -> None:
+def register_backend(name: str, backend: GroupBackend) -> None:
     """Add a backend: ``backend=name`` then selects it in :func:`graphattn.attend`, in layers and in encoders.
 
     Parameters
     ----------
     name : not ``auto``, ``blocks``, ``edges`` or the name of one of the package's backends
-    backend : a subclass of :class:`~graphattn.Backend`, whose instances take no arguments
+    backend : a function that takes an :class:`~graphattn.AttentionCall` and yields outputs and weights of each of
+        its groups
 
     Raises
     ------
     ConfigError
-        when the package uses the name, or another class is registered under it
+        when the package uses the name, another function is registered under it, or the backend is a class
     """
     if name in BACKENDS or name in ("auto", "blocks", "edges"):
         raise ConfigError(f"backend {name!r} belongs to the package; choose another name")
-    if name in REGISTERED and _name_class(type(REGISTERED[name])) != _name_class(backend):
-        owner = _name_class(type(REGISTERED[name]))
+    if isinstance(backend, type):
+        raise ConfigError(f"backend {name!r} is a class; give a function that takes a graphattn.AttentionCall")
+    if name in REGISTERED and _name_function(REGISTERED[name]) != _name_function(backend):
+        owner = _name_function(REGISTERED[name])
         raise ConfigError(f"backend {name!r} is registered already, by {owner}; choose another name")
-    REGISTERED[name] = backend()
+    REGISTERED[name] = backend
 
 
-def _name_class(backend: type[Backend]) -> str:
+def _name_function(backend: GroupBackend) -> str:
     return f"{backend.__module__}.{backend.__qualname__}"
 
 
 def load_backend(name: str, rows: Tensor, others: Iterable[str] = BACKENDS) -> Backend:
     """The backend of a name: ``auto`` for these rows, a registered one, or one of ``others``."""
     if name == "auto":
-        return _make_backend(choose_backend(rows), skips_identities=True)
+        return _import_backend(choose_backend(rows))
     if name in REGISTERED:
-        return REGISTERED[name]
+        return partial(_attend_groups, REGISTERED[name])
     if name in BACKENDS and name in others:
-        return _make_backend(name, skips_identities=False)
+        return _import_backend(name)
     known = ", ".join(("auto", *others, *REGISTERED))
     raise BackendError(f"backend {name!r} does not exist; choose one of: {known}")
 
@@ -101,11 +104,13 @@ def find_gpu_problem(capability: tuple[int, int], *, has_triton: bool) -> str | 
     return None if has_triton else "the package triton is not installed (pip install 'graphattn[triton]')"
 
 
+def _attend_groups(backend: GroupBackend, call: AttentionCall) -> tuple[Tensor, list[Tensor]]:
+    return join_groups(call, backend(call))
+
+
 @cache
-def _make_backend(name: str, *, skips_identities: bool) -> Backend:
+def _import_backend(name: str) -> Backend:
     if name == "triton":
         import_optional("triton", "backend 'triton' needs", "triton")
-    module, class_name = BACKENDS[name]
-    backend: Backend = getattr(import_module(module), class_name)()
-    backend.skips_identities = skips_identities
+    backend: Backend = import_module(BACKENDS[name]).attend
     return backend

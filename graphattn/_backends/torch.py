@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from typing_extensions import override
 
 from graphattn._backends import tiles
-from graphattn._backends.base import Backend
+from graphattn._backends.call import AttentionCall, HeadGroup, join_groups
 from graphattn._dense import attend_blocks, has_block_kernel
 from graphattn._edges import Edges
 from graphattn._gradients import Function, apply, apply_pair, raise_on_double_backward
@@ -30,33 +29,25 @@ GPU_CHUNK = 1 << 25
 """The same on a GPU, which waits for the CPU at each chunk."""
 
 
-class TorchBackend(Backend):
-    """PyTorch's operations."""
+def attend(call: AttentionCall) -> tuple[Tensor, list[Tensor]]:
+    """Compute one group of heads after the other."""
+    return join_groups(call, (attend_group(call, group) for group in call.groups))
 
-    @override
-    def attend_relation(
-        self,
-        edges: Edges,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        *,
-        scale: float,
-        bias: Tensor | None,
-        dropout: float,
-        return_weights: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        is_plain = not return_weights and bias is None
-        if is_plain and has_block_kernel(edges, query, value, dropout):
-            return attend_blocks(edges, query, key, value, scale), None
-        plan = edges.compute_once("tiles", _plan_tiles) if is_plain else None
-        if plan is not None:
-            return tiles.attend(plan, query, key, value, scale, dropout), None
-        keep = None
-        if dropout:
-            keep = F.dropout(query.new_ones(edges.num_edges, query.shape[1]), dropout)
-        out, weights = apply_pair(_SegmentAttention, query, key, value, bias, edges, scale, keep, return_weights)
-        return out, weights if return_weights else None
+
+def attend_group(call: AttentionCall, group: HeadGroup) -> tuple[Tensor, Tensor | None]:
+    """Outputs and, on request, weights of the heads on one relation."""
+    edges, query, key, value, bias = group
+    is_plain = not call.return_weights and bias is None
+    if is_plain and has_block_kernel(edges, query, value, call.dropout):
+        return attend_blocks(edges, query, key, value, call.scale), None
+    plan = edges.compute_once("tiles", _plan_tiles) if is_plain else None
+    if plan is not None:
+        return tiles.attend(plan, query, key, value, call.scale, call.dropout), None
+    keep = None
+    if call.dropout:
+        keep = F.dropout(query.new_ones(edges.num_edges, query.shape[1]), call.dropout)
+    out, weights = apply_pair(_SegmentAttention, query, key, value, bias, edges, call.scale, keep, call.return_weights)
+    return out, weights if call.return_weights else None
 
 
 def _plan_tiles(edges: Edges) -> tiles.TilePlan | None:

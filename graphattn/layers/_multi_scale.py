@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn._attention import attend_layer
-from graphattn._backends.base import Rows
+from graphattn._backends.call import Rows
 from graphattn._edges import Edges, Graph, edges_for_layer
 from graphattn._precision import at_least_float32
 from graphattn._transforms import OpaqueModule

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn._attention import attend_layer
-from graphattn._backends.base import Rows
+from graphattn._backends.call import Rows
 from graphattn._edges import Edges, Graph
 from graphattn._precision import at_least_float32
 from graphattn._transforms import OpaqueModule

@@ -1,12 +1,10 @@
 """Arguments of ``attend``: graphs or edges, devices, shapes, dropout; and its errors."""
 
-from typing import ClassVar
-
 import pytest
 import torch
 from torch.testing import assert_close
 
-from graphattn import Backend, Edges, attend, register_backend
+from graphattn import Edges, attend, register_backend
 from graphattn._backends import registry
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
 from graphattn.exceptions import BackendError, ConfigError, GraphError
@@ -50,22 +48,19 @@ def test_inputs_do_not_change(graph, random_tensors, backend):
     assert (bias == 0).all()
 
 
-class DeviceRecorder(Backend):
-    """Records the devices of the edges, and returns the values."""
-
-    seen: ClassVar = []
-
-    def attend_relation(self, edges, query, key, value, **options):
-        self.seen.append((edges.indptr.device.type, edges.indices.device.type))
-        return value, None
-
-
 def test_edges_move_to_the_device_of_the_query(graph, monkeypatch):
     monkeypatch.setattr(registry, "REGISTERED", {})
-    register_backend("devices", DeviceRecorder)
+    seen = []
+
+    def return_values(call):
+        for edges, _, _, value, _ in call.groups:
+            seen.append((edges.indptr.device.type, edges.indices.device.type))
+            yield value, None
+
+    register_backend("devices", return_values)
     tensor = torch.zeros(15, 1, 2, device="meta")
     attend(graph, tensor, tensor, tensor, etype="window:5", backend="devices")
-    assert DeviceRecorder.seen == [("meta", "meta")]
+    assert seen == [("meta", "meta")]
 
 
 def test_backend_dgl_rejects_other_devices(graph):

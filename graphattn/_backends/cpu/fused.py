@@ -19,92 +19,67 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from typing_extensions import override
 
-from graphattn._backends.base import Backend, Rows
+from graphattn._backends.call import AttentionCall, HeadGroup, Span, join_groups, split_rows
 from graphattn._backends.cpu import tasks
 from graphattn._backends.cpu.buffer_pool import empty
-from graphattn._backends.cpu.call import Call, OtherEdges
+from graphattn._backends.cpu.dropout_kernel import drop_rows
+from graphattn._backends.cpu.head_groups import KernelCall, OtherEdges
 from graphattn._backends.cpu.tasks import Saved
-from graphattn._edges import Edges
 from graphattn._gradients import Function, apply_pair
 from graphattn.exceptions import BackendError
 
 DTYPES = (torch.float32, torch.float64)
 
 
-class FusedBackend(Backend):
-    """Compiled kernels for the CPU; bfloat16 is computed in float32."""
-
-    @override
-    def attend(
-        self,
-        edges: Sequence[Edges],
-        heads: Sequence[int],
-        rows: Rows,
-        *,
-        scale: float,
-        biases: Sequence[Tensor | None],
-        dropout: float,
-        return_weights: bool,
-    ) -> tuple[Tensor, list[Tensor]]:
-        # one call for all heads, which has no biases, and no weights under dropout
-        if (
-            isinstance(rows, Tensor)
-            and rows.dtype in DTYPES
-            and rows.device.type == "cpu"
-            and not (return_weights and dropout)
-            and all(bias is None for bias in biases)
-        ):
-            return _attend_projected(edges, heads, rows, scale, dropout, return_weights)
-        return super().attend(
-            edges, heads, rows, scale=scale, biases=biases, dropout=dropout, return_weights=return_weights
+def attend(call: AttentionCall) -> tuple[Tensor, list[Tensor]]:
+    """Compute all heads of a layer in one call if their rows are one tensor; bfloat16 is computed in float32."""
+    rows = call.rows
+    first = rows if isinstance(rows, Tensor) else rows[0]
+    if first.device.type != "cpu" or first.dtype not in (*DTYPES, torch.bfloat16):
+        raise BackendError(
+            f"backend 'fused' takes float32, float64 and bfloat16 on a CPU, not {first.dtype} on {first.device}. "
+            "Use backend='torch'"
         )
-
-    @override
-    def attend_relation(
-        self,
-        edges: Edges,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        *,
-        scale: float,
-        bias: Tensor | None,
-        dropout: float,
-        return_weights: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        if query.device.type != "cpu" or query.dtype not in (*DTYPES, torch.bfloat16):
-            raise BackendError(
-                f"backend 'fused' takes float32, float64 and bfloat16 on a CPU, not {query.dtype} on {query.device}. "
-                "Use backend='torch'"
-            )
-        dtype = query.dtype
-        if dtype == torch.bfloat16:
-            query, key, value = query.float(), key.float(), value.float()
-            bias = None if bias is None else bias.float()
-        plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
-        heads = query.shape[1]
-        call = Call([edges], [heads], scale, dropout, plain=plain)
-        out, weights = apply_pair(_Attention, bias, call, return_weights, query, key, value)
-        return out.to(dtype), weights.view(heads, -1).t().to(dtype) if return_weights else None
+    # no biases, and no weights under dropout
+    if (
+        isinstance(rows, Tensor)
+        and rows.dtype in DTYPES
+        and not (call.return_weights and call.dropout)
+        and all(span.bias is None for span in call.spans)
+    ):
+        return _attend_heads(call, rows)
+    return join_groups(call, (_attend_group(call, group) for group in call.groups))
 
 
-def _attend_projected(
-    edges: Sequence[Edges], heads: Sequence[int], rows: Tensor, scale: float, dropout: float, return_weights: bool
-) -> tuple[Tensor, list[Tensor]]:
-    """Attention of all heads of a layer, and the weights (E, heads) of each relation, which have no gradients.
+def _attend_heads(call: AttentionCall, rows: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Attention with all heads, and the weights (E, heads) of each relation, which have no gradients.
 
     The rows (N, P, D) may be more than there are nodes; the result has zeros there.
     """
-    compact = rows.shape[1] != 3 * sum(heads)
-    call = Call(edges, heads, scale, dropout, plain=True, compact=compact, splits=not return_weights)
-    out, weights = apply_pair(_Attention, None, call, return_weights, rows)
-    if not return_weights:
+    kernel_call = KernelCall(call.spans, call.scale, call.dropout, plain=True, splits=not call.return_weights)
+    out, weights = apply_pair(_Attention, None, kernel_call, call.return_weights, rows)
+    if not call.return_weights:
         return out, []
-    shapes = [(count, relation.num_edges) for relation, count in zip(edges, heads, strict=True)]
+    shapes = [(span.num_heads, 0 if span.copies else span.edges.num_edges) for span in call.spans]
     by_relation = weights.split([count * size for count, size in shapes])
-    return out, [each.view(shape).t() for each, shape in zip(by_relation, shapes, strict=True)]
+    return out, [
+        rows.new_ones(span.edges.num_edges, span.num_heads) if span.copies else each.view(shape).t()
+        for span, each, shape in zip(call.spans, by_relation, shapes, strict=True)
+    ]
+
+
+def _attend_group(call: AttentionCall, group: HeadGroup) -> tuple[Tensor, Tensor | None]:
+    edges, query, key, value, bias = group
+    dtype = query.dtype
+    if dtype == torch.bfloat16:
+        query, key, value = query.float(), key.float(), value.float()
+        bias = None if bias is None else bias.float()
+    plain = bias is None and not (call.return_weights and (call.dropout or torch.is_grad_enabled()))
+    heads = slice(0, query.shape[1])
+    kernel_call = KernelCall([Span(edges, heads, heads)], call.scale, call.dropout, plain=plain)
+    out, weights = apply_pair(_Attention, bias, kernel_call, call.return_weights, query, key, value)
+    return out.to(dtype), weights.view(heads.stop, -1).t().to(dtype) if call.return_weights else None
 
 
 class _Attention(Function):
@@ -112,20 +87,22 @@ class _Attention(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, bias: Tensor | None, call: Call, return_weights: bool, *rows: Tensor
+        ctx: Any, bias: Tensor | None, call: KernelCall, return_weights: bool, *rows: Tensor
     ) -> tuple[Tensor, Tensor]:
         rows = tuple(_with_contiguous_features(tensor.detach()) for tensor in rows)
-        query, key, value = _split(rows, call)
-        heads = value.shape[1]
-        out = empty((len(query), *value.shape[1:]), value.dtype)
-        by_head = value.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
+        query, key, value = split_rows(rows, call.num_heads)
+        out = empty((query.shape[0], *value.shape[1:]), value.dtype)
+        # (H, E) or (H, 0)
+        by_head = value.new_zeros(call.num_heads, 0) if bias is None else bias.detach().t().contiguous()
         # kernels skip weights of rows whose scores are all -inf
-        weights = value.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
+        weights = value.new_zeros(call.num_edges if return_weights else 0)
         row_max, inverse_sum = tasks.forward(call, query, key, value, by_head, out, weights)
         saved = Saved(query, key, value, by_head, out, row_max, inverse_sum)
         for other in call.others:
             _merge_other_edges(other, saved.of_heads(other))
-        out[call.edges[0].num_destinations :] = 0  # padded rows
+        _copy_heads(call, value, out)
+        if out.shape[0] > call.num_nodes:
+            out[call.num_nodes :] = 0  # padded rows
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(by_head, out, row_max, inverse_sum, *rows)
         return out, weights
@@ -134,8 +111,8 @@ class _Attention(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         by_head, out, row_max, inverse_sum, *rows = (tensor.detach() for tensor in ctx.saved_tensors)
         grad_out, grad_weights = (gradient.detach() for gradient in gradients)
-        call: Call = ctx.call
-        saved = Saved(*_split(rows, call), by_head, out, row_max, inverse_sum)
+        call: KernelCall = ctx.call
+        saved = Saved(*split_rows(rows, call.num_heads), by_head, out, row_max, inverse_sum)
         weights_shape = (len(by_head), -1 if ctx.has_weights else 0)
         needed = (True, *ctx.needs_input_grad[4:])
         # kernels do not touch the placeholder for gradients of frozen keys or values
@@ -143,7 +120,7 @@ class _Attention(Function):
             _empty_gradient(call, tensor.shape, tensor.dtype) if needs else tensor
             for tensor, needs in zip(rows, needed, strict=True)
         ]
-        grads, grad_bias = _split(row_gradients, call), torch.zeros_like(by_head)
+        grads, grad_bias = split_rows(row_gradients, call.num_heads), torch.zeros_like(by_head)
         grad_out = _with_contiguous_features(grad_out)
         key_and_value = (needed[1], needed[2]) if len(rows) > 1 else (True, True)
         tasks.backward(
@@ -151,8 +128,24 @@ class _Attention(Function):
         )
         for other in call.others:
             _add_other_gradients(other, saved.of_heads(other), grad_out[:, other.heads], grads)
+        _copy_heads(call, grad_out, grads[2])
+        for span in call.copied:
+            if span.scored is not None:
+                for grad in grads[:2]:
+                    grad.narrow(1, span.scored.start, span.num_heads).zero_()
         input_gradients = (grad if needs else None for grad, needs in zip(row_gradients, needed, strict=True))
         return grad_bias.t() if ctx.has_bias else None, None, None, *input_gradients
+
+
+def _copy_heads(call: KernelCall, source: Tensor, target: Tensor) -> None:
+    """Copy the heads whose outputs are their values, with dropout: values forward, gradients backward."""
+    for span in call.copied:
+        own = source.narrow(1, span.heads.start, span.num_heads), target.narrow(1, span.heads.start, span.num_heads)
+        copied, copy = own if source.shape[0] == call.num_nodes else (each[: call.num_nodes] for each in own)
+        if call.dropout:
+            drop_rows(copied, copy, call.dropout, call.seeds[span.heads])
+        else:
+            copy.copy_(copied)
 
 
 def _merge_other_edges(other: OtherEdges, saved: Saved) -> None:
@@ -181,19 +174,13 @@ def _add_other_gradients(other: OtherEdges, saved: Saved, grad_out: Tensor, grad
         grad[:, heads] += addend
 
 
-def _split(rows: Sequence[Tensor], call: Call) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values."""
-    parts = rows[0].split([call.scored, call.scored, sum(call.heads)], dim=1) if len(rows) == 1 else rows
-    query, key, value = parts
-    return query, key, value
-
-
-def _empty_gradient(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+def _empty_gradient(call: KernelCall, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Memory for gradients: zeros where the kernels do not write, such as in padded rows."""
     memory = empty(shape, dtype)
     if not call.covers_everything:
         return memory.zero_()
-    memory[call.edges[0].num_destinations :] = 0
+    if memory.shape[0] > call.num_nodes:
+        memory[call.num_nodes :] = 0
     return memory
 
 

@@ -65,15 +65,13 @@ class NarrowPlan(ChunkPlan):
     Every destination is also a key of its chunk.
     """
 
-    pointers: list[Tensor]  # (N + 1,) first slot of each destination, for each relation that is not the identity
+    pointers: list[Tensor]  # (N + 1,) first slot of each destination, for each relation
     lows: np.ndarray  # (R, N) int64, first key of each destination along each relation
     highs: np.ndarray  # (R, N) int64, the key after the last
 
     @cached_property
     def slots(self) -> np.ndarray:
         """(R, N + 1) int64, first slot of each destination along each relation."""
-        if not self.pointers:
-            return np.zeros((0, 0), np.int64)
         return np.stack([pointers.numpy().astype(np.int64) for pointers in self.pointers])
 
 
@@ -195,14 +193,13 @@ def _make_plan(edges: Edges) -> RangePlan | EdgePlan:
 
 
 def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
-    windows = [edges for edges in relations if not edges.is_identity]
-    lows, highs = np.zeros((2, len(windows), relations[0].num_destinations), np.int64)
-    for number, edges in enumerate(windows):
+    lows, highs = np.zeros((2, len(relations), relations[0].num_destinations), np.int64)
+    for number, edges in enumerate(relations):
         bounds = _key_ranges(edges)
         assert bounds is not None
         lows[number], highs[number] = bounds
     chunks, shared = _add_shared_keys(_cut_narrow_chunks(lows, highs, NARROW_ROWS))
-    return NarrowPlan(chunks, shared, [edges.indptr for edges in windows], lows, highs)
+    return NarrowPlan(chunks, shared, [edges.indptr for edges in relations], lows, highs)
 
 
 @plan_kernel

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from graphattn._backends.cpu.compiling import kernel
 
@@ -57,6 +58,13 @@ class Gradients(NamedTuple):
     partial: np.ndarray
     has_key: bool
     has_value: bool
+
+
+def as_strided(tensor: Tensor) -> Strided:
+    """The record of a tensor (N, H, D)."""
+    (nodes, heads, width), (node, head, feature) = tensor.shape, tensor.stride()
+    span = (nodes - 1) * node + (heads - 1) * head + (width - 1) * feature + 1 if nodes and heads and width else 0
+    return Strided(tensor.as_strided((span,), (1,)).numpy(), node, head, width)
 
 
 @kernel

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn._backends.cpu.call import Call, HeadGroup, OtherEdges
 from graphattn._backends.cpu.compiling import announce_compilation
 from graphattn._backends.cpu.edges import kernels as edge_kernels
 from graphattn._backends.cpu.edges.kernels import EdgeArrays
+from graphattn._backends.cpu.head_groups import KernelCall, KernelGroup, OtherEdges
 from graphattn._backends.cpu.plan import NARROW_KEYS, EdgePlan, NarrowPlan, RangePlan
-from graphattn._backends.cpu.records import Gradients, Inputs, Outputs, Rule, Strided
+from graphattn._backends.cpu.records import Gradients, Inputs, Outputs, Rule, as_strided
 from graphattn._backends.cpu.simd.llvm import BYTES
 from graphattn._backends.cpu.simd.registers import simd_width
 from graphattn._backends.cpu.threads import run_in_threads
@@ -59,18 +59,18 @@ class _Launch(NamedTuple):
 
 
 def forward(
-    call: Call, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
+    call: KernelCall, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Fill ``out`` and, unless it is empty, ``weights``, head after head; return row max and inverse row sum (H, N)."""
     make = query.new_empty if call.covers_everything else query.new_zeros
-    row_max, inverse_sum = make(2, value.shape[1], query.shape[0])
+    row_max, inverse_sum = (make(value.shape[1], query.shape[0]) for _ in range(2))
     saved = Saved(query, key, value, bias, out, row_max, inverse_sum)
     launches = [_prepare_forward(call, group, saved, weights) for group in call.groups]
     _run(launches, row_max, call, query.shape[2] + value.shape[2])
     return row_max, inverse_sum
 
 
-def _prepare_forward(call: Call, group: HeadGroup, saved: Saved, weights: Tensor) -> _Launch:
+def _prepare_forward(call: KernelCall, group: KernelGroup, saved: Saved, weights: Tensor) -> _Launch:
     plan, row_max = group.plan, saved.row_max.numpy()
     count, scale = simd_width(row_max), row_max.dtype.type(call.scale)
     width, value_width = saved.query.shape[2], saved.value.shape[2]
@@ -82,8 +82,8 @@ def _prepare_forward(call: Call, group: HeadGroup, saved: Saved, weights: Tensor
         arguments = (
             ranges,
             Heads(group.heads, group.scored, group.relations),
-            Inputs(_to_strided(saved.query), _to_strided(saved.key), _to_strided(saved.value)),
-            Outputs(_to_strided(saved.out), row_max, saved.inverse_sum.numpy()),
+            Inputs(as_strided(saved.query), as_strided(saved.key), as_strided(saved.value)),
+            Outputs(as_strided(saved.out), row_max, saved.inverse_sum.numpy()),
             narrow_forward.Weights(weights.numpy(), starts),
             Rule(scale, call.dropout, call.seeds),
         )
@@ -92,7 +92,7 @@ def _prepare_forward(call: Call, group: HeadGroup, saved: Saved, weights: Tensor
     heads = _as_slice(group.heads)
     group_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
     terms = EdgeTerms(saved.bias[heads].flatten().numpy(), group_weights, group_weights[:0])
-    outputs = Outputs(_to_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
+    outputs = Outputs(as_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
     rest = (_select_inputs(saved, group), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
     if isinstance(plan, RangePlan):
         heads_per_task, size = _share_wide(plan, len(group.heads), width, value_width, count)
@@ -102,7 +102,7 @@ def _prepare_forward(call: Call, group: HeadGroup, saved: Saved, weights: Tensor
 
 
 def backward(
-    call: Call,
+    call: KernelCall,
     saved: Saved,
     grad_out: Tensor,
     grad_weights: Tensor,
@@ -133,7 +133,12 @@ def backward(
 
 
 def _prepare_narrow_backward(
-    call: Call, group: HeadGroup, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor], needed: tuple[bool, bool]
+    call: KernelCall,
+    group: KernelGroup,
+    saved: Saved,
+    grad_out: Tensor,
+    grads: Sequence[Tensor],
+    needed: tuple[bool, bool],
 ) -> tuple[_Launch, Gradients]:
     plan, row_max = group.plan, saved.row_max.numpy()
     assert isinstance(plan, NarrowPlan)
@@ -141,13 +146,13 @@ def _prepare_narrow_backward(
     width, value_width, count = saved.query.shape[2], saved.value.shape[2], simd_width(row_max)
     heads_per_task, size = _share_narrow(plan, len(group.heads), width, value_width, count)
     partial = np.empty(plan.shared * len(group.heads) * (width + value_width), row_max.dtype)
-    query, key, value = (_to_strided(tensor) for tensor in grads)
+    query, key, value = (as_strided(tensor) for tensor in grads)
     gradients = Gradients(query, key, value, partial, *needed)
     arguments = (
         _narrow_ranges(plan, slots=call.dropout > 0),
         Heads(group.heads, group.scored, group.relations),
-        Inputs(_to_strided(saved.query), _to_strided(saved.key), _to_strided(saved.value)),
-        Outputs(_to_strided(grad_out), row_max, saved.inverse_sum.numpy()),
+        Inputs(as_strided(saved.query), as_strided(saved.key), as_strided(saved.value)),
+        Outputs(as_strided(grad_out), row_max, saved.inverse_sum.numpy()),
         gradients,
         Rule(row_max.dtype.type(call.scale), call.dropout, call.seeds),
         heads_per_task,
@@ -156,8 +161,8 @@ def _prepare_narrow_backward(
 
 
 def _prepare_backward(
-    call: Call,
-    group: HeadGroup,
+    call: KernelCall,
+    group: KernelGroup,
     saved: Saved,
     tensors: tuple[Tensor, Tensor, Tensor],
     grads: Sequence[Tensor],
@@ -169,15 +174,15 @@ def _prepare_backward(
     heads, scored = _as_slice(group.heads), _as_slice(group.scored)
     grad_out, grad_weights, grad_bias = (tensor[:, heads] if tensor.dim() == 3 else tensor[heads] for tensor in tensors)
     selections = zip(grads, (scored, scored, heads), strict=True)
-    query, key, value = (_to_strided(tensor[:, selected]) for tensor, selected in selections)
+    query, key, value = (as_strided(tensor[:, selected]) for tensor, selected in selections)
     shared = 0 if isinstance(plan, EdgePlan) else plan.shared
     partial = np.empty(shared * len(group.heads) * (width + value_width), dtype)
     gradients = Gradients(query, key, value, partial, *needed)
     upstream = Upstream(
-        _to_strided(saved.out[:, heads]),
+        as_strided(saved.out[:, heads]),
         saved.row_max[heads].numpy(),
         saved.inverse_sum[heads].numpy(),
-        _to_strided(grad_out),
+        as_strided(grad_out),
     )
     terms = EdgeTerms(saved.bias[heads].flatten().numpy(), grad_weights.flatten().numpy(), grad_bias.view(-1).numpy())
     rule = Rule(dtype.type(call.scale), call.dropout, call.seeds[heads])
@@ -202,11 +207,11 @@ def _wide_ranges(plan: RangePlan, heads: int) -> WideRanges:
     return WideRanges(np.arange(heads), plan.chunks, plan.block, plan.low, plan.high, plan.starts)
 
 
-def _select_inputs(saved: Saved, group: HeadGroup) -> Inputs:
+def _select_inputs(saved: Saved, group: KernelGroup) -> Inputs:
     """Queries, keys and values of one relation's heads."""
     heads, scored = _as_slice(group.heads), _as_slice(group.scored)
     return Inputs(
-        _to_strided(saved.query[:, scored]), _to_strided(saved.key[:, scored]), _to_strided(saved.value[:, heads])
+        as_strided(saved.query[:, scored]), as_strided(saved.key[:, scored]), as_strided(saved.value[:, heads])
     )
 
 
@@ -236,13 +241,7 @@ def _choose_share(size: Callable[[int], int], heads: int, count: int) -> tuple[i
     return heads_per_task, size(heads_per_task)
 
 
-def _to_strided(tensor: Tensor) -> Strided:
-    (nodes, heads, width), (node, head, feature) = tensor.shape, tensor.stride()
-    span = (nodes - 1) * node + (heads - 1) * head + (width - 1) * feature + 1 if tensor.numel() else 0
-    return Strided(tensor.as_strided((span,), (1,)).numpy(), node, head, width)
-
-
-def _run(launches: Sequence[_Launch], like: Tensor, call: Call, features: int) -> None:
+def _run(launches: Sequence[_Launch], like: Tensor, call: KernelCall, features: int) -> None:
     """Run kernels, one after the other, each in as many threads as PyTorch uses."""
     if not launches:
         return
@@ -255,9 +254,8 @@ def _run(launches: Sequence[_Launch], like: Tensor, call: Call, features: int) -
         for launch, counter in counted:
             launch.kernel(counter, *launch.arguments, *([scratch] if launch.size else []))
 
-    products = features * sum(edges.num_edges * heads for edges, heads in zip(call.edges, call.heads, strict=True))
     with announce_compilation(*((launch.kernel, dtype) for launch in launches)):
-        run_in_threads(work, alone=products <= SMALL_WORK)
+        run_in_threads(work, alone=features * call.num_edges <= SMALL_WORK)
 
 
 _LOCAL = threading.local()

@@ -16,12 +16,11 @@ import torch
 import triton
 from torch import Tensor
 from torch.nn import functional as F
-from typing_extensions import override
 
-from graphattn._backends.base import Backend, Rows
+from graphattn._backends import torch as torch_backend
+from graphattn._backends.call import AttentionCall, HeadGroup, join_groups
 from graphattn._backends.gpu import kernels
 from graphattn._backends.gpu.plan import Launch, Layer, plan_layer, plan_relation
-from graphattn._backends.torch import TorchBackend
 from graphattn._edges import Edges
 from graphattn._gradients import Function, apply_pair
 from graphattn.exceptions import BackendError
@@ -41,57 +40,31 @@ class Options:
     bound: float = 1.0
 
 
-class TritonBackend(Backend):
-    """Kernels in Triton."""
+def attend(call: AttentionCall) -> tuple[Tensor, list[Tensor]]:
+    """Compute all heads of a layer in one call if their rows are one tensor, without biases and weights."""
+    rows = call.rows
+    require_gpu(rows if isinstance(rows, Tensor) else rows[0])
+    if (
+        isinstance(rows, Tensor)
+        and not call.return_weights
+        and all(span.bias is None for span in call.spans)
+        and fits(rows)
+        and (layer := plan_layer(call.spans)) is not None
+    ):
+        heads = call.spans[-1].heads.stop
+        return attend_planned(layer, (rows, rows, rows), None, heads, Options(call.scale, call.dropout))[0], []
+    return join_groups(call, (_attend_group(call, group) for group in call.groups))
 
-    def __init__(self) -> None:
-        self._others = TorchBackend()
 
-    @override
-    def attend(
-        self,
-        edges: Sequence[Edges],
-        heads: Sequence[int],
-        rows: Rows,
-        *,
-        scale: float,
-        biases: Sequence[Tensor | None],
-        dropout: float,
-        return_weights: bool,
-    ) -> tuple[Tensor, list[Tensor]]:
-        require_gpu(rows if isinstance(rows, Tensor) else rows[0])
-        if isinstance(rows, Tensor) and not return_weights and all(bias is None for bias in biases) and fits(rows):
-            compact = rows.shape[1] != 3 * sum(heads)
-            layer = plan_layer(edges, heads, compact=compact, copies=self.skips_identities)
-            if layer is not None:
-                out, _ = attend_planned(layer, (rows, rows, rows), None, sum(heads), Options(scale, dropout))
-                return out, []
-        return super().attend(
-            edges, heads, rows, scale=scale, biases=biases, dropout=dropout, return_weights=return_weights
-        )
-
-    @override
-    def attend_relation(
-        self,
-        edges: Edges,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        *,
-        scale: float,
-        bias: Tensor | None,
-        dropout: float,
-        return_weights: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        heads = query.shape[1]
-        layer = plan_relation(edges, heads) if fits(query) and fits(value) else None
-        if layer is None:
-            return self._others.attend_relation(
-                edges, query, key, value, scale=scale, bias=bias, dropout=dropout, return_weights=return_weights
-            )
-        weighed = edges if return_weights else None
-        out, weights = attend_planned(layer, (query, key, value), bias, heads, Options(scale, dropout), weighed)
-        return out, weights if return_weights else None
+def _attend_group(call: AttentionCall, group: HeadGroup) -> tuple[Tensor, Tensor | None]:
+    edges, query, key, value, bias = group
+    heads = query.shape[1]
+    layer = plan_relation(edges, heads) if fits(query) and fits(value) else None
+    if layer is None:
+        return torch_backend.attend_group(call, group)
+    weighed = edges if call.return_weights else None
+    out, weights = attend_planned(layer, (query, key, value), bias, heads, Options(call.scale, call.dropout), weighed)
+    return out, weights if call.return_weights else None
 
 
 def attend_planned(

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphattn._backends.call import place_heads
 from graphattn._backends.gpu.backend import Options, Results, compute, differentiate
 from graphattn._backends.gpu.plan import Layer, Plan, join_plans
 from graphattn._edges import Edges
@@ -21,14 +22,13 @@ def attend_heads_compiled(
 ) -> Tensor:
     """Outputs (N, H, D) of rows (N, P, D); the edges were planned when they were copied to the GPU."""
     plans: list[Any] = [relation.plans["triton"] for relation in edges]
-    is_compact = rows.shape[1] != 3 * sum(heads)
     return torch.ops.graphattn.attend_heads(
         rows.contiguous(),
         [plan.array for plan in plans],
         [plan.by_source for plan in plans],
         [plan.is_range for plan in plans],
         list(heads),
-        [is_compact and relation.is_identity for relation in edges],
+        [relation.is_identity for relation in edges],
         scale,
         dropout,
     )[0]
@@ -45,12 +45,13 @@ def _attend_heads(
     scale: float,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    layer = _join(plans, by_source, are_ranges, heads, copied)
+    layer = _join(rows, plans, by_source, are_ranges, heads, copied)
     results = compute(layer, (rows, rows, rows), None, sum(heads), Options(scale, dropout))
     return results.out, results.lse, results.seeds, rows.new_empty(0) if results.kept is None else results.kept
 
 
 def _join(
+    rows: Tensor,
     plans: Sequence[Tensor],
     by_source: Sequence[int],
     are_ranges: Sequence[bool],
@@ -58,7 +59,7 @@ def _join(
     copied: Sequence[bool],
 ) -> Layer:
     own = [Plan(*each) for each in zip(plans, by_source, are_ranges, strict=True)]
-    return join_plans(own, heads, copied, compact=any(copied))
+    return join_plans(own, place_heads(heads, copied, rows.shape[1]), copied)
 
 
 @_attend_heads.register_fake
@@ -86,7 +87,7 @@ def _attend_heads_backward(
     scale: float,
     dropout: float,
 ) -> Tensor:
-    layer = _join(plans, by_source, are_ranges, heads, copied)
+    layer = _join(rows, plans, by_source, are_ranges, heads, copied)
     out, lse, seeds, kept = saved
     results = Results(out, lse, seeds, kept if len(kept) else None, None)
     options = Options(scale, dropout)

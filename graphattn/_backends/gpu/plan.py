@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphattn._backends.call import Places, Span
 from graphattn._devices import to_device
 from graphattn._edges import DevicePlan, Edges
 
@@ -136,45 +137,46 @@ def plan_relation(edges: Edges, heads: int) -> Layer | None:
     return edges.compute_once(f"triton, {heads} heads", lambda _: Layer([_launch(plan.array, table, plan.is_range)]))
 
 
-def plan_layer(edges: Sequence[Edges], heads: Sequence[int], *, compact: bool, copies: bool) -> Layer | None:
+def plan_layer(spans: Sequence[Span]) -> Layer | None:
     """The relations of a layer, whose queries, keys and values are the rows (N, P, D) of one tensor.
 
-    Of ``compact`` rows, identities have values only; they are copied then, or if ``copies`` is set. The first relation
-    caches the plan for exactly these relations, without keeping the others alive.
+    The first relation caches the plan for exactly these relations, without keeping the others alive.
     """
-    key = ("triton", tuple(heads), compact, copies, *(id(each) for each in edges))
-    cached: Any = edges[0].plans.get(key)
-    if cached is None or any(reference() is not each for reference, each in zip(cached[0], edges, strict=True)):
+    first = spans[0].edges
+    key = ("triton", *((id(span.edges), span.num_heads, span.scored is None, span.copies) for span in spans))
+    cached: Any = first.plans.get(key)
+    if cached is None or any(reference() is not span.edges for reference, span in zip(cached[0], spans, strict=True)):
         with torch.inference_mode(False):
-            cached = [weakref.ref(each) for each in edges], _plan_layer(edges, heads, compact, copies)
-        edges[0].plans[key] = cached
+            cached = [weakref.ref(span.edges) for span in spans], _plan_layer(spans)
+        first.plans[key] = cached
     return cached[1]
 
 
-def _plan_layer(edges: Sequence[Edges], heads: Sequence[int], compact: bool, copies: bool) -> Layer | None:
-    copied = [relation.is_identity and (compact or copies) for relation in edges]
-    plans = [plan_of(relation) for relation in edges]
+def _plan_layer(spans: Sequence[Span]) -> Layer | None:
+    plans = [plan_of(span.edges) for span in spans]
     complete = [plan for plan in plans if plan is not None]
-    return join_plans(complete, heads, copied, compact=compact) if len(complete) == len(plans) else None
+    if len(complete) < len(plans):
+        return None
+    return join_plans(complete, [(span.heads, span.scored) for span in spans], [span.copies for span in spans])
 
 
-def join_plans(plans: Sequence[Plan], heads: Sequence[int], copied: Sequence[bool], *, compact: bool) -> Layer:
-    """The heads of a layer; if rows are ``compact``, heads that copy their value lack queries and keys."""
-    scored = sum(count for count, is_copied in zip(heads, copied, strict=True) if not (compact and is_copied))
+def join_plans(plans: Sequence[Plan], places: Sequence[Places], copied: Sequence[bool]) -> Layer:
+    """The heads of a layer, at their places in one tensor; ``copied`` tells which copy their value."""
+    queries = sum(heads.stop - heads.start for heads, scored in places if scored is not None)
     arrays: dict[bool, list[Tensor]] = {True: [], False: []}
     tables: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
-    copies, head, place = [], 0, 0
-    for plan, count, is_copied in zip(plans, heads, copied, strict=True):
+    copies = []
+    for plan, (heads, scored), is_copied in zip(plans, places, copied, strict=True):
+        count = heads.stop - heads.start
         if is_copied:
-            copies.append((head, 2 * scored + head, count))
-        elif count:
+            copies.append((heads.start, 2 * queries + heads.start, count))
+        elif count and scored is not None:
             begin = sum(map(len, arrays[plan.is_range]))
             tables[plan.is_range] += [
-                (head + i, place + i, scored + place + i, 2 * scored + head + i, begin, begin + plan.by_source)
-                for i in range(count)
+                (head, column, queries + column, 2 * queries + head, begin, begin + plan.by_source)
+                for head, column in zip(range(heads.start, heads.stop), range(scored.start, scored.stop), strict=True)
             ]
             arrays[plan.is_range].append(plan.array)
-        head, place = head + count, place + (0 if compact and is_copied else count)
     launches = [
         _launch(own[0] if len(own) == 1 else torch.cat(own), tables[is_range], is_range)
         for is_range, own in arrays.items()

@@ -9,7 +9,7 @@ import torch
 from graphattn import Edges, attend, attend_heads, register_backend, tensorized_attend
 from graphattn._backends import registry
 from graphattn._backends.registry import find_gpu_problem, load_backend
-from graphattn._backends.torch import TorchBackend
+from graphattn._backends.torch import attend_group
 from graphattn.exceptions import BackendError, ConfigError, MissingPackageError
 
 WINDOW = Edges(torch.tensor([0, 2, 4, 6]), torch.tensor([0, 1, 0, 2, 1, 2]), 3)
@@ -18,16 +18,12 @@ IDENTITY = Edges(torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, 2]), 3)
 CALLS = []
 
 
-class Recorder(TorchBackend):
-    """Records the heads of each call, and the number of edges of each relation that it computes."""
-
-    def attend(self, edges, heads, rows, **options):
-        CALLS.append(list(heads))
-        return super().attend(edges, heads, rows, **options)
-
-    def attend_relation(self, edges, query, key, value, **options):
-        CALLS.append(edges.num_edges)
-        return super().attend_relation(edges, query, key, value, **options)
+def record(call):
+    """Record the heads of each call, and the number of edges of each relation, and compute it."""
+    CALLS.append([value.shape[1] for _, _, _, value, _ in call.groups])
+    for group in call.groups:
+        CALLS.append(group.edges.num_edges)
+        yield attend_group(call, group)
 
 
 @pytest.fixture
@@ -35,8 +31,8 @@ def registered(monkeypatch):
     """The calls of the registered backend ``mine``."""
     monkeypatch.setattr(registry, "REGISTERED", {})
     CALLS.clear()
-    register_backend("mine", Recorder)
-    register_backend("mine", Recorder)
+    register_backend("mine", record)
+    register_backend("mine", record)
     return CALLS
 
 
@@ -49,9 +45,14 @@ def test_an_unknown_backend_lists_the_known_ones(registered, random_tensors):
 
 
 @pytest.mark.parametrize("name", ["mine", "torch", "auto", "edges"])
-def test_a_name_belongs_to_one_class(registered, name):
-    with pytest.raises(ConfigError, match=f"backend '{name}' (belongs|is registered already, by .*Recorder)"):
-        register_backend(name, TorchBackend)
+def test_a_name_belongs_to_one_function(registered, name):
+    with pytest.raises(ConfigError, match=f"backend '{name}' (belongs|is registered already, by .*record)"):
+        register_backend(name, lambda call: record(call))
+
+
+def test_a_backend_is_no_class(registered):
+    with pytest.raises(ConfigError, match="backend 'other' is a class; give a function"):
+        register_backend("other", type("Other", (), {"attend": record}))
 
 
 def test_attend_uses_a_registered_backend(registered, random_tensors):
@@ -94,11 +95,12 @@ def test_tensorized_attention_by_a_registered_backend(registered, random_tensors
 )
 def test_auto_on_a_cpu(dtype, name):
     rows = torch.zeros(3, 1, 2, dtype=dtype)
-    assert type(load_backend("auto", rows)) is type(load_backend(name, rows))
+    assert load_backend("auto", rows) is load_backend(name, rows)
 
 
 def test_auto_on_other_devices():
-    assert isinstance(load_backend("auto", torch.zeros(3, 1, 2, device="meta")), TorchBackend)
+    rows = torch.zeros(3, 1, 2, device="meta")
+    assert load_backend("auto", rows) is load_backend("torch", rows)
 
 
 @pytest.mark.parametrize(
@@ -137,16 +139,14 @@ def test_the_backend_dgl_needs_dgl(monkeypatch, random_tensors):
         attend(WINDOW, *random_tensors(3, 3), backend="dgl")
 
 
-@pytest.mark.parametrize(("skips", "calls"), [(True, [[2], [2], 3]), (False, [[2], 3, [2], 3])])
-def test_identities_without_a_bias_can_be_skipped(registered, random_tensors, skips, calls):
-    rows, backend = random_tensors(3, 3), Recorder()
-    backend.skips_identities = skips
+def test_backends_do_not_compute_identities_without_a_bias(registered, random_tensors):
+    rows = random_tensors(3, 3)
     for bias in (None, torch.zeros(3, 2, dtype=torch.float64)):
-        options = {"scale": 1.0, "biases": [bias], "dropout": 0.0, "return_weights": False}
-        assert torch.equal(backend.attend([IDENTITY], [2], rows, **options)[0], rows[2])
-    assert registered == calls
-
-
-def test_auto_skips_identities():
-    rows = torch.zeros(3, 1, 2)
-    assert [load_backend(name, rows).skips_identities for name in ("auto", "fused", "torch")] == [True, False, False]
+        assert torch.equal(attend(IDENTITY, *rows, bias=bias, backend="mine"), rows[2])
+    assert registered == [[2], 3]
+    registered.clear()
+    projected = torch.randn(3, 3, 4, 5)
+    ours = attend_heads([WINDOW, IDENTITY, COMPLETE], [1, 2, 1], projected, backend="mine")
+    torch.testing.assert_close(ours, attend_heads([WINDOW, IDENTITY, COMPLETE], [1, 2, 1], projected))
+    assert torch.equal(ours[:, 1:3], projected[:, 2, 1:3])
+    assert registered == [[1, 1], 6, 5]

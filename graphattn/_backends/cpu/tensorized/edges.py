@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphattn._backends.base import Backend
+from graphattn._backends.call import AttentionCall, Backend, make_spans
 from graphattn._backends.cpu.tensorized.scores import (
     ScoredRows,
     ScoreRule,
@@ -55,15 +55,9 @@ def attend_by_features(
             pairs = pairs + bias[:, head]
         feats = value.shape[2]
         ones = query.new_ones(edges.num_destinations, feats, 1)
-        out, _ = backend.attend(
-            [edges],
-            [feats],
-            (ones, scores[:, head].unsqueeze(-1), value[:, head].unsqueeze(-1)),
-            scale=1.0,
-            biases=[pairs.unsqueeze(-1).expand(-1, feats)],
-            dropout=0.0,
-            return_weights=False,
-        )
+        own = ones, scores[:, head].unsqueeze(-1), value[:, head].unsqueeze(-1)
+        spans = make_spans([edges], [feats], own, [pairs.unsqueeze(-1).expand(-1, feats)])
+        out, _ = backend(AttentionCall(own, spans, scale=1.0))
         outs.append(out.squeeze(-1))
     return torch.stack(outs, dim=1)
 

@@ -27,13 +27,11 @@ from graphattn._backends.cpu.simd.registers import (
 from graphattn._backends.cpu.windows.narrow_rows import (
     LaneBlock,
     copy_rows,
-    copy_values,
     load_ranges,
     lowest_finite,
     multiply_and_mask,
     prefetch_rows,
     scratch_start,
-    zero_fill,
 )
 from graphattn._backends.cpu.windows.packing import (
     accumulate_partial,
@@ -87,15 +85,6 @@ def backward(counter, ranges, heads, inputs, upstream, grads, rule, group, work)
                 prefetch_rows(inputs.key, ahead, after, scored_numbers)
                 prefetch_rows(inputs.value, ahead, after, head_numbers)
                 prefetch_rows(upstream.out, ahead, after, head_numbers)
-                if relation < 0:
-                    position = grad_values + (number * padded_keys + row - begin) * value_wide
-                    for r in range(row, row + here if scored >= 0 else row):
-                        zero_fill(grads.query.memory, offset(grads.query, r, scored), width)
-                    if grads.has_value:
-                        source = Matrix(upstream.out.memory, offset(upstream.out, row, head), upstream.out.node, 1)
-                        target = Matrix(work, position, value_wide, 1)
-                        copy_values(source, target, here, value_width, row, rule.dropout, rule.seeds[head])
-                    continue
                 at, step = row, here
                 while at < row + here:
                     if relation != loaded or step < here:

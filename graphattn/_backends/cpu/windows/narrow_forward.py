@@ -35,7 +35,6 @@ from graphattn._backends.cpu.simd.registers import (
 )
 from graphattn._backends.cpu.windows.narrow_rows import (
     LaneBlock,
-    copy_values,
     load_ranges,
     lowest_finite,
     multiply_and_mask,
@@ -60,7 +59,6 @@ def forward(counter, ranges, heads, inputs, outputs, weights, rule, work):  # ty
     """Fill ``outputs`` and ``weights``; take chunks from ``counter`` until none is left."""
     count = simd_width(work)
     lanes = work[first_aligned(work) :].view(np.int32)[: 3 * count]  # for load_ranges
-    width = inputs.value.width
     while True:
         task = fetch_add(counter)
         if task >= len(ranges.chunks):
@@ -76,14 +74,6 @@ def forward(counter, ranges, heads, inputs, outputs, weights, rule, work):  # ty
                 prefetch_rows(inputs.query, ahead, after, heads.scored)
                 prefetch_rows(inputs.key, ahead, after, heads.scored)
                 prefetch_rows(inputs.value, ahead, after, heads.heads)
-                if relation < 0:
-                    source = Matrix(inputs.value.memory, offset(inputs.value, row, head), inputs.value.node, 1)
-                    target = Matrix(outputs.out.memory, offset(outputs.out, row, head), outputs.out.node, 1)
-                    copy_values(source, target, rows, width, row, rule.dropout, rule.seeds[head])
-                    if len(weights.memory) > 0:
-                        start = weights.starts[number] + row
-                        weights.memory[start : start + rows] = 1
-                    continue
                 at, step = row, rows
                 while at < row + rows:
                     if relation != loaded or step < rows:

@@ -11,19 +11,14 @@ from graphattn._backends.cpu.records import offset
 from graphattn._backends.cpu.simd.blocks import multiply_panel
 from graphattn._backends.cpu.simd.registers import (
     broadcast,
-    dropout_factors,
-    dropout_threshold,
     fma,
     load,
     load_masked,
     mask_key,
-    mask_lanes,
     mul,
     prefetch,
-    reduce_max,
     simd_width,
     store,
-    store_masked,
 )
 from graphattn._backends.cpu.windows.packing import first_aligned
 
@@ -41,8 +36,8 @@ class Heads(NamedTuple):
     """K heads that a kernel computes together."""
 
     heads: np.ndarray  # (K,) numbers of the heads
-    scored: np.ndarray  # (K,) numbers among the heads with queries and keys, -1 for those without
-    relations: np.ndarray  # (K,) relations of the heads, -1 for the identity
+    scored: np.ndarray  # (K,) columns among the queries and the keys
+    relations: np.ndarray  # (K,) relations of the heads
 
 
 class LaneBlock(NamedTuple):
@@ -111,34 +106,12 @@ def prefetch_rows(tensor, first, stop, heads):  # type: ignore[no-untyped-def]
     end = heads[0]  # no heads.max(): Numba can compile it only where arrays may be allocated
     for number in heads:
         end = max(end, number)
-    if end < 0:
-        return
     begin = end
     for number in heads:
-        begin = min(begin, number) if number >= 0 else begin
+        begin = min(begin, number)
     for row in range(first, stop):
         for c in range(begin * tensor.head, end * tensor.head + tensor.width, simd_width(tensor.memory)):
             prefetch(tensor.memory, row * tensor.node + c)
-
-
-@kernel
-def copy_values(source, target, rows, width, first, dropout, seed):  # type: ignore[no-untyped-def]
-    """Copy values to their own nodes, with dropout: the softmax over one edge is 1.
-
-    ``first`` is the number of the first row's edge. The backward pass copies gradients.
-    """
-    array = source.memory
-    count = simd_width(array)
-    one, zero = array.dtype.type(1), array.dtype.type(0)
-    limit, gain = dropout_threshold(dropout, array)
-    for r in range(rows):
-        factor = broadcast(one)
-        if dropout > 0:
-            first_lane = mask_lanes(dropout_factors(factor, first + r, seed, limit, gain), 0, 1, zero)
-            factor = broadcast(reduce_max(first_lane))
-        for c in range(0, width, count):
-            part = mul(load_masked(array, source.start + r * source.row + c, 0, width - c), factor)
-            store_masked(target.memory, target.start + r * target.row + c, part, 0, width - c)
 
 
 @kernel
@@ -154,10 +127,3 @@ def copy_rows(source, target, rows, width):  # type: ignore[no-untyped-def]
         for c in range(0, width, simd_width(source.memory)):
             part = load_masked(source.memory, source.start + r * source.row + c, 0, width - c)
             store(target.memory, target.start + r * target.row + c, part)
-
-
-@kernel
-def zero_fill(target, position, width):  # type: ignore[no-untyped-def]
-    """Write zeros from ``position`` on."""
-    for c in range(0, width, simd_width(target)):
-        store_masked(target, position + c, broadcast(target.dtype.type(0)), 0, width - c)

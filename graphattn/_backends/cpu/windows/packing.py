@@ -106,13 +106,12 @@ def unpack_rows(work, source, padded_rows, target, start, rows, heads):  # type:
 
 @kernel
 def scatter_rows(work, source, padded_rows, target, start, rows, heads, factor):  # type: ignore[no-untyped-def]
-    """Copy padded rows times a factor to some heads of a :class:`Strided` tensor; skip those of head -1."""
+    """Copy padded rows times a factor to some heads of a :class:`Strided` tensor."""
     wide = round_up(target.width, simd_width(work))
     for r in range(rows):
         for member in range(len(heads)):
-            if heads[member] >= 0:
-                position = start + r * target.node + heads[member] * target.head
-                unpack_row(work, source + (member * padded_rows + r) * wide, target, position, factor)
+            position = start + r * target.node + heads[member] * target.head
+            unpack_row(work, source + (member * padded_rows + r) * wide, target, position, factor)
 
 
 @kernel
@@ -158,7 +157,7 @@ def partial_of_values(grads, heads):  # type: ignore[no-untyped-def]
 def merge_partial(counter, chunks, heads, scored, grads):  # type: ignore[no-untyped-def]
     """Write the sums of ``grads.partial`` over chunks, in their order; a task is a head.
 
-    ``heads`` are the heads of the values' gradients, ``scored`` those of the keys' gradients, -1 for none.
+    ``heads`` are the heads of the values' gradients, ``scored`` those of the keys' gradients.
     """
     width, value_width = grads.key.width, grads.value.width
     grad_key, grad_value, partial = grads.key.memory, grads.value.memory, grads.partial
@@ -167,7 +166,6 @@ def merge_partial(counter, chunks, heads, scored, grads):  # type: ignore[no-unt
         member = fetch_add(counter)
         if member >= len(heads):
             break
-        has_keys, has_values = scored[member] >= 0 and grads.has_key, grads.has_value
         key_at, value_at = scored[member] * grads.key.head, heads[member] * grads.value.head
         for add in (False, True):
             for number in range(len(chunks)):
@@ -176,10 +174,10 @@ def merge_partial(counter, chunks, heads, scored, grads):  # type: ignore[no-unt
                 for j in range(begin, chunks[number, 3]):
                     if own_begin <= j < own_end:
                         continue
-                    for d in range(width if has_keys else 0):
+                    for d in range(width if grads.has_key else 0):
                         there = j * grads.key.node + key_at + d
                         grad_key[there] = grad_key[there] + partial[position + d] if add else 0
-                    for d in range(value_width if has_values else 0):
+                    for d in range(value_width if grads.has_value else 0):
                         there = j * grads.value.node + value_at + d
                         grad_value[there] = grad_value[there] + partial[position + width + d] if add else 0
                     position += len(heads) * both

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from graphattn import Edges
+from graphattn._backends.call import make_spans
 from graphattn._backends.gpu.plan import BLOCK, WORD, plan_layer, plan_of
 
 
@@ -86,7 +87,7 @@ def test_an_empty_range_may_lie_anywhere(place):
 def test_repeated_edges_have_no_plan():
     edges = Edges(torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), 2)
     assert plan_of(edges) is None
-    assert plan_layer([edges], [1], compact=False, copies=False) is None
+    assert plan_layer(make_spans([edges], [1], torch.zeros(2, 3, 4))) is None
 
 
 @pytest.mark.parametrize("copy", [lambda edges: edges.to("meta"), deepcopy], ids=["to a device", "deepcopy"])
@@ -102,9 +103,11 @@ def test_copies_of_edges_have_the_plan(windows, copy):
 def test_a_layer_is_planned_once_for_the_same_relations(windows):
     window, identity, arcs = windows([5, 2], "3"), windows([5, 2], "1"), random_edges(7, 7, 0.4)
     relations, heads = [window, identity, arcs, window], [1, 2, 1, 1]
-    layer = plan_layer(relations, heads, compact=True, copies=False)
-    assert plan_layer(relations, heads, compact=True, copies=False) is layer
-    assert plan_layer(relations[::-1], heads[::-1], compact=True, copies=False) is not layer
+    rows = torch.zeros(7, 11, 4)  # without queries and keys of the identity
+    layer = plan_layer(make_spans(relations, heads, rows))
+    assert plan_layer(make_spans(relations, heads, rows)) is layer
+    assert plan_layer(make_spans(relations, heads, torch.zeros(7, 15, 4))) is not layer
+    assert plan_layer(make_spans(relations[::-1], heads[::-1], rows)) is not layer
     # number of the head, rows of query, key and value: three scored heads, five values
     tables = [launch.heads[:, :4].tolist() for launch in layer.launches]
     assert tables == [[[0, 0, 3, 6], [4, 2, 5, 10]], [[3, 1, 4, 9]]]
