@@ -44,7 +44,8 @@ def require_texts(name: str, model: Inspectable) -> None:
     """Reject a model that reads more of words than requests have."""
     names = model.task_.feature_names
     read = [f"the features {verbatim(', '.join(names))} of words"] if names else []
-    read += ["the marks of predicates"] if model.reads_predicates else []
+    inputs = getattr(model, "text_inputs_", None)  # a pretrained model alone has none
+    read += ["the marks of predicates"] if inputs is not None and inputs.predicates else []
     if read:
         raise ConfigError(
             f"{verbatim(name)} reads {' and '.join(read)}, and a server gets texts alone. graphattn predict reads files"

@@ -4,47 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from typing_extensions import override
 
-from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, TruncationWarning
 from graphattn.models._corpus import Corpus
-from graphattn.models._encoders import EncoderOptions, encoder_options
-from graphattn.models._estimators.class_weights import deserialize_class_weight, serialize_class_weight
+from graphattn.models._estimators.exports import export_dense, export_onnx, write_card
 from graphattn.models._estimators.inputs import as_list, check_weights, map_parts
-from graphattn.models._estimators.inspectable import Inspectable
-from graphattn.models._estimators.sklearn_protocol import ScikitLearn, make_not_fitted_error
+from graphattn.models._estimators.model_files import collect_files
+from graphattn.models._estimators.sklearn_protocol import ScikitLearn
+from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles
-from graphattn.models._estimators.tasks.recipes import Recipe
-from graphattn.models._estimators.tasks.task import Task
-from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.warm_start import list_decided_options
-from graphattn.models._files.dense_model import DenseModel, make_dense_model
+from graphattn.models._files.dense_model import DenseModel
 from graphattn.models._files.hub import push
-from graphattn.models._files.model_card import OF_THIS_MACHINE, add_results, format_card, set_decisions
-from graphattn.models._files.onnx import write_onnx
-from graphattn.models._files.saving import METRICS, ModelFiles, write_model
-from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models._files.saving import METRICS, write_model
 from graphattn.models._prediction import Predictions, encode_corpus, predict_corpus
 from graphattn.models._results.reports import Report
 from graphattn.models._text_model import TextModel
-from graphattn.models.defaults import Facts, Resolved, choose_encoder, resolve
-from graphattn.models.heads._word_features import WordFeatureBranch
+from graphattn.models.defaults import Facts
 from graphattn.models.pretrained._native_head import export_estimator
-from graphattn.models.pretrained._options import PretrainedOptions
-from graphattn.models.pretrained._stack import find_pretrained
-from graphattn.options import Options, Parameters, ParsingOptions, option
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -55,38 +42,7 @@ _FITTING = RLock()
 """Held by the thread that fits; its callbacks may fit other estimators."""
 
 
-@dataclass
-class FileOptions(Options):
-    """Corpora besides the training set."""
-
-    init_from: str | None = option(
-        None, "trained model to continue from, with its options; labels and words may be new", common=True
-    )
-    dev: str | None = option(
-        None, "dev set that chooses the best epoch (default: a tenth of the training set)", common=True
-    )
-    test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated", common=True)
-
-
-def preset_option(presets: Mapping[str, Recipe]) -> Any:
-    """The option that chooses one of a task's presets."""
-    help = "defaults for a good model, the settings of the papers, or those of a kind of corpus"
-    return option("default", help, choices=presets, common=True)
-
-
-@dataclass
-class PresetOptions(Options):
-    """Arguments of estimators besides their groups of options."""
-
-    preset: str = preset_option(Task.presets)
-
-
-def list_arguments(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a constructor, given its local variables before there are others."""
-    return {name: value for name, value in variables.items() if name not in ("self", "__class__")}
-
-
-class Estimator(Inspectable, ScikitLearn, Parameters):
+class Estimator(ScikitLearn):
     """Inputs, encoder and task, trained together: texts in, labels or texts out, in scikit-learn's conventions.
 
     A subclass is a constructor: it names its task, and has one argument for each group of options. Threads may fit and
@@ -109,162 +65,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
     num_examples_ : sizes of the ``training`` and ``dev`` set; empty in a loaded model
     card_ : the model card of a loaded model, which :meth:`save` writes again; empty after :meth:`fit`
     """
-
-    task: ClassVar[type[Task]]
-    option_groups: ClassVar[Mapping[str, type[Options]]] = {
-        "files": FileOptions,
-        "task": Options,
-        "inputs": InputOptions,
-        "encoder": EncoderOptions,
-        "head": HeadOptions,
-        "training": TrainingOptions,
-        "parsing": ParsingOptions,
-        "pretrained": PretrainedOptions,
-    }
-    unused_options: ClassVar[frozenset[str]] = frozenset()
-    late_options: ClassVar[frozenset[str]] = frozenset({"parsing"})
-    encoder: str | EncoderOptions | None
-    preset: str = "default"
-    inputs: Any
-    head: HeadOptions
-    training: TrainingOptions
-    parsing: ParsingOptions
-    pretrained: PretrainedOptions
-    warm_start: bool = False
-    resolved_: Resolved
-    facts_: Facts
-    encoder_: EncoderOptions
-    inputs_: Any
-    head_: HeadOptions
-    training_: TrainingOptions
-    pretrained_: PretrainedOptions
-    text_inputs_: TextInputs
-    model_: Any
-    history_: list[dict[str, float]]
-    mixture_: dict[str, float]
-    corpus_: Mapping[str, Any] = {}
-    num_examples_: Mapping[str, int] = {}
-    card_: str = ""
-    _notes: Mapping[str, str] = {}
-    """Further text files of a loaded model, such as ``train.yaml``, which :meth:`save` writes again."""
-    _dev_results: tuple[Sequence[Any], list[Any]] | None = None
-    """Labels and decisions for the dev set."""
-
-    def __init__(self, encoder: str | EncoderOptions | None = None, **arguments: Any):
-        self.encoder = encoder
-        vars(self).update(arguments)
-        for name, kind in self._groups().items():
-            value = arguments.get(name)
-            setattr(self, name, kind() if value is None else value)
-        pretrained = arguments.get("pretrained")
-        self.pretrained = pretrained if isinstance(pretrained, PretrainedOptions) else PretrainedOptions(pretrained)
-
-    # -- options -------------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def _groups(cls) -> dict[str, type[Options]]:
-        """The groups of options that are constructor arguments, without the encoder's."""
-        return {name: kind for name, kind in cls.option_groups.items() if name not in ("files", "task", "encoder")}
-
-    def resolve_options(self, facts: Facts | None = None, *, derive: bool = True) -> Resolved:
-        """Group -> its options with all values; ``resolve_options().why("epochs")`` says what decided one.
-
-        Parameters
-        ----------
-        facts : what is known of the training set; some options depend on it
-        derive : whether to decide what depends on other options, too
-        """
-        for name, kind in self._groups().items():
-            if not isinstance(getattr(self, name), kind):
-                actual = type(getattr(self, name)).__name__
-                raise ConfigError(f"{name} of {type(self).__name__} is {actual}; give {kind.__name__}")
-        groups = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
-        defaults = {item.name: item.default for item in fields(self.option_groups["task"])}
-        set_arguments = {name: value for name, value in self._task_arguments().items() if value != defaults[name]}
-        return resolve(self.task, {"task": self.option_groups["task"](**set_arguments), **groups}, facts, derive=derive)
-
-    def validate(self) -> None:
-        """Check all options.
-
-        Raises
-        ------
-        ConfigError
-            naming the option and a fix
-        """
-        self.resolve_options().check()
-
-    def _select_encoder(self) -> EncoderOptions:
-        """The encoder's options as they were set."""
-        default = choose_encoder(self.task, self.pretrained.pretrained)
-        return encoder_options(default if self.encoder is None else self.encoder)
-
-    def _task_arguments(self) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(self.option_groups["task"])}
-
-    def prepare(self, facts: Facts | None = None, saved: Mapping[str, Options] = {}) -> None:
-        """Resolve and check all options; make the task and its inputs.
-
-        Parameters
-        ----------
-        facts : what is known before the training set is read
-        saved : group -> options of a saved model
-        """
-        resolved = self.resolve_options(facts).restore(saved)
-        resolved.check()
-        self._adopt(resolved, facts)
-        self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
-        self._notes = {}
-        self._fitted_task = self._make_task()
-        self.text_inputs_ = self.task_.make_inputs(self.options_)
-        self.text_inputs_.texts_per_input, self.text_inputs_.truncates = self.task.texts_per_input, self.task.truncates
-        self.text_inputs_.per_word = self.task.per_word
-
-    def decide_options(self, **facts: Any) -> None:
-        """Resolve the options that depend on the training set; ``facts`` are fields of ``Facts``."""
-        known = replace(self.facts_, **facts)
-        self._adopt(self.resolve_options(known).reuse(self.resolved_), known)
-
-    def _adopt(self, resolved: Resolved, facts: Facts | None) -> None:
-        self.resolved_, self.facts_ = resolved, Facts() if facts is None else facts
-        fitted = {name: options for name, options in resolved.items() if name not in ("task", *self.late_options)}
-        vars(self).update({f"{name}_": options for name, options in fitted.items()})
-
-    def _make_task(self) -> Task:
-        arguments = self._task_arguments()
-        arguments.pop("preset", None)
-        return self.task(**arguments)
-
-    @property
-    @override
-    def task_(self) -> Task:
-        """The fitted task, with the current values of what may change after training; before ``fit`` a new one."""
-        task: Task = vars(self).get("_fitted_task") or self._make_task()
-        for name in task.changeable:
-            setattr(task, name, getattr(self, name))
-        return task
-
-    @property
-    def options_(self) -> dict[str, Any]:
-        """Group -> options of the fitted model, without the encoder's and those that may change."""
-        return {name: self.resolved_[name] for name in self._groups() if name not in self.late_options}
-
-    def changed_options(self) -> dict[str, Any]:
-        """Name -> value of the options of a fitted estimator that differ from the defaults; see ``resolved_``."""
-        self._check_fitted()
-        return self.resolved_.list_changes(self.unused_options)
-
-    @override
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters; the name of a pretrained model leaves the other options in ``pretrained`` as they are."""
-        if "pretrained" in params and not isinstance(params["pretrained"], Options):
-            params["pretrained__pretrained"] = params.pop("pretrained")
-        return super().set_params(**params)
-
-    @override
-    def _get_nested(self, name: str) -> Any:
-        if name == "encoder":
-            self.encoder = self._select_encoder()
-        return super()._get_nested(name)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -493,11 +293,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
 
     # -- evaluating ----------------------------------------------------------------------------------------------------
 
-    @property
-    def main_metric(self) -> str:
-        """The metric of :meth:`score`, which chooses the best epoch unless ``training.metric`` names another."""
-        return self.task_.main_metric
-
     def evaluate(
         self,
         X: Iterable[Any],
@@ -570,18 +365,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         metrics = self.evaluate(X, y, unknown="wrong", sample_weight=sample_weight)
         return metrics[self.task.score_metric or self.main_metric] / 100
 
-    def best_epoch(self) -> dict[str, float]:
-        """The history's row of the epoch that was kept: the last one with the best dev metric."""
-        metric = f"dev_{self.training_.metric or self.main_metric}"
-        if metric not in self.history_[-1]:  # no dev set
-            return self.history_[-1]
-        return max(reversed(self.history_), key=lambda row: row[metric])
-
-    def dev_metrics(self) -> dict[str, float]:
-        """Metrics of the model on the dev set; empty without one."""
-        kept = {name: value for name, value in self.best_epoch().items() if name.startswith("dev_")}
-        return {name.removeprefix("dev_"): self.mixture_.get(name, value) for name, value in kept.items()}
-
     # -- inspecting ----------------------------------------------------------------------------------------------------
 
     def attention(self, x: Any, target: str | None = None, *, features: bool = False) -> Attention:
@@ -603,14 +386,21 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         DataError
             when there are too many weights, or a translator's source has no words
         """
-        from graphattn.models.inspection._attention import attention_of  # loads networkx and pandas
+        from graphattn.models.inspection._attention import predict_attention  # loads networkx and pandas
 
-        inputs = self.encode_input(x, target=target)
-        with torch.inference_mode():
-            return attention_of(self, inputs, self.capture(inputs.first_batch, features=features))
+        return predict_attention(self, x, target=target, features=features)
 
-    @override
+    @property
+    def explainer_(self) -> Explainer:
+        """Explains predictions of the fitted model."""
+        return self.task_.explain(self.model_)
+
+    def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
+        """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
+        return self.text_inputs_.describe_truncation(count, tokens, where)
+
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> Corpus:
+        """Encode inputs for :attr:`explainer_`; ``targets`` are a translator's, its own outputs when None."""
         self._check_fitted()
         texts = self.read_texts(X)
         if targets is not None:
@@ -619,30 +409,6 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         sentences = self.text_inputs_.sentences(texts)
         names = ("text",) if len(sentences) == 1 else ("first", "second")
         return self.encode_texts(texts).with_sentences(dict(zip(names, sentences, strict=True)))
-
-    # -- fitted attributes ---------------------------------------------------------------------------------------------
-
-    @property
-    @override
-    def encoder_name(self) -> str:
-        return self.encoder_.name
-
-    @override
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise make_not_fitted_error(
-                f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one"
-            )
-
-    @property
-    def vocabulary_(self) -> Vocabulary:
-        """The words or subwords of the fitted model."""
-        return self.text_inputs_.vocabulary
-
-    @property
-    def builder_(self) -> TextGraphBuilder:
-        """Builds the graphs of the fitted model."""
-        return self.text_inputs_.builder
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -673,10 +439,10 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             when ``path`` is not a model directory, or cannot be written
         """
         self._check_fitted()
-        kept = dict(self._notes)
+        kept = dict(self.notes_)
         if getattr(self.task_, "changed_thresholds", False):  # its scores are those of the old thresholds
             kept.pop(METRICS, None)
-        files = self.to_files({**kept, **(notes or {})})
+        files = collect_files(self, {**kept, **(notes or {})})
         files.card = self.make_card(results, corpora)
         return write_model(Path(path), files)
 
@@ -708,80 +474,16 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         ----------
         results, corpora : as for :meth:`save`
         """
-        card = self.card_
-        if not card:
-            metrics, options = self.dev_metrics(), self.changed_options()
-            dev = Report(metrics, self.main_metric) if metrics else None
-            if self._dev_results is not None:
-                labels, decisions = self._dev_results
-                examples, predictions = Texts([], labels), Predictions(decisions)
-                dev = self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun)
-            card = format_card(self, options, examples=self.num_examples_, files=corpora or {}, dev=dev)
-        elif getattr(self.task_, "changed_thresholds", False):
-            card = set_decisions(card, self)
-        for name, report in (results or {}).items():
-            card = add_results(card, name, report)
-        return card
+        return write_card(self, self._report_dev_set, results or {}, corpora or {})
 
-    @classmethod
-    def config_types(cls) -> dict[str, Any]:
-        """Name -> JSON type of the values that :meth:`save` writes to ``config.json``; optional ones may be null."""
-        shared = {"encoder": dict[str, Any], "preset": str, "history": list[dict[str, float]]}
-        shared |= {"mixture": dict[str, float], "corpus": dict[str, Any], "set_options": dict[str, list[str]]}
-        return {**shared, **cls._groups(), **cls.task.config_types()}
-
-    def to_files(self, notes: Mapping[str, str]) -> ModelFiles:
-        """What :meth:`save` writes, with additional text files."""
-        groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._groups()}
-        groups["training"] |= OF_THIS_MACHINE
-        groups_as_set = {"encoder": self._select_encoder(), **{name: getattr(self, name) for name in self._groups()}}
-        config = {
-            "task": self.task.name,
-            "encoder": self.encoder_.to_dict(),
-            "preset": self.preset,
-            **groups,
-            "set_options": {name: sorted(vars(options)) for name, options in groups_as_set.items()},
-            "history": self.history_,
-            "mixture": self.mixture_,
-            "corpus": self.corpus_,
-            "class_weight": serialize_class_weight(self.task_.class_weight),
-            **self.text_inputs_.to_config(),
-            **self.task_.to_config(),
-        }
-        weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
-        weights |= self.text_inputs_.list_frozen_weights(self.model_)
-        tokenizer, source_tokenizer = self.task_.list_tokenizers(self.text_inputs_)
-        return ModelFiles(config, self.task_.class_names, tokenizer, weights, notes, source_tokenizer)
-
-    @classmethod
-    def from_files(cls, files: ModelFiles) -> Self:
-        """Restore an estimator that was saved."""
-        config, weights = files.config, files.weights
-        arguments = {item.name: config.get(item.name, item.default) for item in fields(cls.option_groups["task"])}
-        if "class_weight" in arguments:
-            arguments["class_weight"] = deserialize_class_weight(arguments["class_weight"])
-        arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
-        saved: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._groups().items()}
-        saved["encoder"] = encoder_options(config["encoder"])
-        groups = {name: options.keep(config["set_options"].get(name, ())) for name, options in saved.items()}
-        estimator = cls(**groups, **arguments)
-        estimator.prepare(saved=saved)
-        estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
-        inputs, task = estimator.text_inputs_, estimator.task_
-        inputs.spelling = inputs.has_branch = (
-            "linear_branch.keys" in weights and task.linear_branch is WordFeatureBranch
-        )
-        task.restore(inputs, files)
-        with torch.random.fork_rng():
-            estimator.model_, estimator.encoder_ = task.make_model(inputs, estimator.encoder_, estimator.options_)
-        inputs.restore_frozen_weights(estimator.model_, weights)
-        if task.linear_branch is not None and "linear_branch.keys" in weights:
-            of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}
-            estimator.model_.linear_branch = task.linear_branch.like(of_branch)
-        estimator.mixture_, estimator.card_, estimator._notes = config["mixture"], files.card, files.notes
-        estimator.model_.load_state_dict(weights)
-        estimator.model_.eval()
-        return estimator
+    def _report_dev_set(self) -> Report | None:
+        """The report on the dev set of the last ``fit``; its metrics alone if its decisions are not known."""
+        if self._dev_results is None:
+            metrics = self.dev_metrics()
+            return Report(metrics, self.main_metric) if metrics else None
+        labels, decisions = self._dev_results
+        examples, predictions = Texts([], labels=labels), Predictions(decisions)
+        return self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun)
 
     def to_huggingface(self, directory: str | Path, *, encoder_only: bool = False) -> None:
         """Write the tuned pretrained model for ``transformers`` and ``sentence-transformers``.
@@ -814,9 +516,7 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
             naming the parts of the model that padded texts cannot express
         """
         self._check_fitted()
-        if not isinstance(self.model_, TextModel):
-            raise ConfigError(f"a model that {self.task.description} cannot be exported; use a classifier or tagger")
-        return make_dense_model(self.model_, self.task_.rescale)
+        return export_dense(self)
 
     def to_onnx(self, path: str | Path) -> None:
         """Write :meth:`to_dense` as an ONNX file, for any number of texts and tokens, and ``tokenizer.json`` beside it.
@@ -834,18 +534,5 @@ class Estimator(Inspectable, ScikitLearn, Parameters):
         MissingPackageError
             without the packages of ``graphattn[onnx]``
         """
-        model, lower, builder = self.to_dense(), find_pretrained(self.model_.encoder), self.builder_
-        limit, of_pair = self.text_inputs_.length_limits
-        longest, special = of_pair or limit, builder.cls + builder.count_special_tokens(self.task.texts_per_input)
-        metadata = {"labels": np.asarray(self.task_.class_names).tolist()}
-        if thresholds := getattr(self.task_, "thresholds", None):
-            metadata["thresholds"] = list(thresholds)
-        write_onnx(
-            path,
-            model,
-            self.vocabulary_,
-            segments=lower is not None and lower.architecture.types > 1,
-            longest=longest and longest + special,
-            metadata=metadata,
-            begins_with_cls=builder.cls,
-        )
+        self._check_fitted()
+        export_onnx(self, path)

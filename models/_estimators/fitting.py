@@ -22,6 +22,7 @@ from graphattn.exceptions import GraphAttnWarning, Hint, warn_caller
 from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._estimators.encoder_checks import check_encoder
 from graphattn.models._estimators.inputs import name_dev_set_in_errors, split_held_out, unpack_dev_set
+from graphattn.models._estimators.model_files import collect_files
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -202,7 +203,7 @@ class Fit:
             decide=self.task.predict_dev_set,
             metric=self.metric,
             about=self._fingerprint(),
-            files=None if run_dir is None else estimator.to_files({}),
+            files=None if run_dir is None else collect_files(estimator, {}),
             history=estimator.history_,
             callbacks=self.callbacks,
         )

@@ -12,6 +12,7 @@ from graphattn.builders._json_types import check_fields, check_json, require_key
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
 from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.model_files import list_config_types, restore_estimator
 from graphattn.models._files.hub import find_model
 from graphattn.models._files.saving import CONFIG, ModelFiles, is_run, read_model
 from graphattn.models._options import INPUTS, resolve_precision
@@ -85,7 +86,7 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str | None, de
     task = TASKS[name]
     _check_config(path, files.config, task)
     try:
-        estimator = task.from_files(files)
+        estimator = restore_estimator(task, files)
     except ModelDirectoryError as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -106,7 +107,7 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str | None, de
 
 def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estimator]) -> None:
     """Check the values of a config against the types that its task and its encoder declare."""
-    types = task.config_types()
+    types = list_config_types(task)
     try:
         require_keys(config, [name for name, kind in types.items() if type(None) not in get_args(kind)])
         for name in types.keys() & config.keys():

@@ -15,8 +15,9 @@ from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import SCHEMES
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, list_arguments, preset_option
+from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
+from graphattn.models._estimators.state import list_arguments, preset_option
 from graphattn.models._estimators.tasks.tag import Tagging
 from graphattn.models._estimators.text_classifier import Classes, WeightedOptions
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
@@ -44,7 +45,7 @@ class TaggerOptions(WeightedOptions):
 
 
 @register_task
-class SequenceTagger(Classes, Estimator):
+class SequenceTagger(Classes):
     """Tag each word of a text (MS-Trans, section 4.2).
 
     Inputs are lists of words, :class:`Sentence`, or texts (split into words by the vocabulary). Entity tags are learnt

@@ -1,19 +1,17 @@
-"""What scikit-learn's tools ask of an estimator: metadata routing, tags, and their error before ``fit``."""
+"""What scikit-learn's tools ask of an estimator: metadata routing and tags."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from typing_extensions import override
 
-from graphattn.exceptions import NotFittedError
+from graphattn.models._estimators.state import EstimatorState
 
 
-class ScikitLearn:
+class ScikitLearn(EstimatorState):
     """Metadata routing and tags as scikit-learn's tools expect them."""
-
-    task: ClassVar[Any]
 
     def get_metadata_routing(self) -> Any:
         """Which arguments of ``fit`` and ``score`` are requested, as scikit-learn's ``MetadataRequest``."""
@@ -44,10 +42,11 @@ class ScikitLearn:
             requests.add_request(param=name, alias=alias)
         return self
 
+    @override
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, RegressorTags
 
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.estimator_type = self.task.estimator_type
         if tags.estimator_type == "classifier":
             tags.classifier_tags = ClassifierTags(multi_label=getattr(self, "multilabel", False))
@@ -55,16 +54,3 @@ class ScikitLearn:
             tags.regressor_tags = RegressorTags()
         tags.target_tags.required = tags.estimator_type is not None
         return tags
-
-
-def make_not_fitted_error(message: str) -> NotFittedError:
-    """Make an error that scikit-learn's tools recognise as theirs."""
-    from sklearn.exceptions import NotFittedError as OfScikitLearn  # takes long to import
-
-    class Joint(NotFittedError, OfScikitLearn):  # type: ignore[misc]
-        @override
-        def __reduce__(self) -> tuple[Any, ...]:
-            return make_not_fitted_error, (message,)
-
-    Joint.__name__ = Joint.__qualname__ = NotFittedError.__name__
-    return Joint(message)

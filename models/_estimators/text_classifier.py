@@ -13,10 +13,11 @@ from typing_extensions import override
 from graphattn._validation import require_choice, require_range
 from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, PresetOptions, list_arguments, preset_option
+from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
+from graphattn.models._estimators.state import PresetOptions, list_arguments, preset_option
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
-from graphattn.models._files.saving import ModelFiles
+from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models.pretrained._options import PretrainedOptions
@@ -58,25 +59,38 @@ class ClassifierOptions(PairOptions):
     multilabel: bool = option(False, "a text may have several labels, or none", common=True)
 
 
-class Classes:
+class Classes(Estimator):
     """The classes of the fitted model, for the estimators that predict some."""
 
     @property
-    def classes_(self: Any) -> npt.NDArray[Any]:
+    @override
+    def task_(self) -> LabelTask:
+        task = super().task_
+        assert isinstance(task, LabelTask)
+        return task
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
         """The classes, in the order of their ids."""
-        classes: npt.NDArray[Any] = self.task_.classes
-        return classes
+        return self.task_.classes
 
 
 class ClassScores(Classes):
     """Probabilities and scores of the classes, for the estimators that predict classes."""
 
-    def predict_proba(self: Any, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+    @property
+    @override
+    def task_(self) -> Classification:
+        task = super().task_
+        assert isinstance(task, Classification)
+        return task
+
+    def predict_proba(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, C) probabilities, columns as in ``classes_``; with ``multilabel`` they are independent."""
         rows = self.predict_details(X, probabilities=True).probabilities
         return np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
 
-    def decision_function(self: Any, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+    def decision_function(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, C) scores, as in scikit-learn of shape (S,) for two classes: then the log-odds of the second one."""
         rows = self.predict_details(X, scores=True).scores
         scores = np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
@@ -85,7 +99,7 @@ class ClassScores(Classes):
         return scores
 
     def predict_rows(
-        self: Any,
+        self,
         X: Sequence[Any],
         *,
         probabilities: bool = False,
@@ -118,7 +132,7 @@ class ClassScores(Classes):
                 "{min_confidence} is for one label for each text; several have {threshold}",
                 options=("min_confidence", "threshold"),
             )
-        rows: list[dict[str, Any]] = super().predict_rows(  # type: ignore[misc]
+        rows: list[dict[str, Any]] = super().predict_rows(
             X, probabilities=probabilities or top_k is not None or min_confidence is not None, **options
         )
         for row in rows:
@@ -133,19 +147,18 @@ class ClassScores(Classes):
         return rows
 
     @property
-    def temperature_(self: Any) -> float:
+    def temperature_(self) -> float:
         """What the scores were divided by after training, so that the loss of the dev set is the least (1: nothing)."""
-        temperature: float = self.task_.temperature
-        return temperature
+        return self.task_.temperature
 
     @property
-    def thresholds_(self: Any) -> dict[Any, float]:
+    def thresholds_(self) -> dict[Any, float]:
         """Class -> the probability above which it is predicted; empty if the most probable class is."""
         task = self.task_
         thresholds = [0.5] * len(self.classes_) if task.thresholds is None and task.multilabel else task.thresholds
         return dict(zip(self.classes_.tolist(), thresholds or (), strict=False))
 
-    def set_thresholds(self: Any, thresholds: float | Mapping[Any, float] | None) -> Any:
+    def set_thresholds(self, thresholds: float | Mapping[Any, float] | None) -> Any:
         """Change the probabilities above which classes are predicted.
 
         Parameters
@@ -164,17 +177,9 @@ class ClassScores(Classes):
         self.task_.changed_thresholds = True
         return self
 
-    @classmethod
-    def from_files(cls, files: ModelFiles) -> Any:
-        """Restore an estimator that was saved."""
-        estimator: Any = super().from_files(files)  # type: ignore[misc]
-        if (thresholds := files.config.get("thresholds")) is not None:
-            estimator.task_.set_thresholds(estimator.model_, thresholds)
-        return estimator
-
 
 @register_task
-class TextClassifier(ClassScores, Estimator):
+class TextClassifier(ClassScores):
     """Classify texts (MS-Trans, section 3.4).
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers. With
@@ -233,7 +238,7 @@ class TextClassifier(ClassScores, Estimator):
 
 
 @register_task
-class PairClassifier(ClassScores, Estimator):
+class PairClassifier(ClassScores):
     """Classify pairs of texts; both go through the same encoder (MS-Trans, section 4.3).
 
     Inputs are pairs of texts or :class:`Example` with ``second``.

@@ -10,15 +10,16 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, PresetOptions, list_arguments
+from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
+from graphattn.models._estimators.state import PresetOptions, list_arguments
 from graphattn.models._estimators.tasks.regress import PairRegression, Regression
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions
 
 
-class Regressor:
+class Regressor(Estimator):
     """The arguments, and mean and deviation of the targets, of the estimators that predict numbers."""
 
     def __init__(
@@ -36,18 +37,25 @@ class Regressor:
         super().__init__(**list_arguments(locals()))
 
     @property
-    def mean_(self: Any) -> float:
+    @override
+    def task_(self) -> Regression:
+        task = super().task_
+        assert isinstance(task, Regression)
+        return task
+
+    @property
+    def mean_(self) -> float:
         """The mean of the training set's targets."""
         return float(self.task_.mean)
 
     @property
-    def scale_(self: Any) -> float:
+    def scale_(self) -> float:
         """The standard deviation of the training set's targets."""
         return float(self.task_.scale)
 
 
 @register_task
-class TextRegressor(Regressor, Estimator):
+class TextRegressor(Regressor):
     """Predict a number for each text: the head of :class:`TextClassifier` with one output and a squared error.
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; targets are numbers, in files the label.
@@ -86,7 +94,7 @@ class TextRegressor(Regressor, Estimator):
 
 
 @register_task
-class PairRegressor(Regressor, Estimator):
+class PairRegressor(Regressor):
     """Predict a number for each pair of texts, such as their similarity; both go through the same encoder.
 
     Inputs are pairs of texts or :class:`Example` with ``second``.

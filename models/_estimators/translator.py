@@ -21,9 +21,10 @@ from graphattn.models._decoders.options import (
     TranslationTraining,
 )
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.estimator import Estimator, list_arguments
+from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.loading import register_task
+from graphattn.models._estimators.state import list_arguments
 from graphattn.models._estimators.tasks.translate import Translation, compute_perplexity
 from graphattn.models._estimators.texts import Texts
 from graphattn.models.pretrained._options import PretrainedOptions

@@ -28,7 +28,7 @@ def list_decided_options(previous: Any) -> dict[str, dict[str, Any]]:
     of a pretrained model, decided them.
     """
     groups = {name: options for name, options in previous.options_.items() if name != "training"}
-    if type(previous._select_encoder()) is type(previous.encoder_):
+    if type(previous.select_encoder()) is type(previous.encoder_):
         groups["encoder"] = previous.encoder_
     decided = {name: _list_fixed(options.copy()) for name, options in groups.items()}
     pretrained = previous.pretrained_

@@ -14,7 +14,7 @@ import yaml
 
 from graphattn import __version__
 from graphattn.exceptions import printable
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inspectable import FittedModel
 from graphattn.models._results.reports import LEVEL, Report, format_metric, format_rows
 
 _PIPELINES = {
@@ -33,7 +33,7 @@ _HEADING = re.compile(r"^## ", re.MULTILINE)
 
 
 def format_card(
-    model: Inspectable,
+    model: FittedModel,
     options: Mapping[str, Any],
     *,
     examples: Mapping[str, int],
@@ -68,7 +68,7 @@ def format_card(
     return card if dev is None else add_results(card, "the dev set", dev)
 
 
-def _format_metadata(model: Inspectable, pretrained: str | None) -> str:
+def _format_metadata(model: FittedModel, pretrained: str | None) -> str:
     """The front matter, as the hub reads it."""
     metadata: dict[str, Any] = {"library_name": "graphattn", "pipeline_tag": _PIPELINES.get(model.task.corpus_kind)}
     metadata["tags"] = ["graphattn", model.task.name, model.encoder_name]
@@ -93,7 +93,7 @@ def add_results(card: str, name: str, report: Report) -> str:
     return _set_section(card, f"{_RESULTS}{_plain(name)}", _format_report(report), before=(_OPTIONS,))
 
 
-def set_decisions(card: str, model: Inspectable) -> str:
+def set_decisions(card: str, model: FittedModel) -> str:
     """Describe the temperature and the thresholds of a classifier, or replace their description."""
     description = _describe_decisions(model.task_)
     return card if not description else _set_section(card, _DECISIONS, description, before=(_RESULTS, _OPTIONS))

@@ -12,7 +12,7 @@ import torch
 from graphattn._networkx_graphs import CLS
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Corpus
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection._capture import ForwardCapture, attention_maps, node_texts
 from graphattn.models.inspection._files import save_attention
@@ -139,11 +139,13 @@ class Attention(AttentionWeights):
         return attention_html(self)
 
 
-def predict_attention(estimator: Inspectable, x: Any, *, target: str | None = None) -> Attention:
+def predict_attention(
+    estimator: Inspectable, x: Any, *, target: str | None = None, features: bool = False
+) -> Attention:
     """The attention of one input, for a translator to a given target."""
-    inputs = estimator.encode_input(x, target=target)
+    inputs = encode_input(estimator, x, target=target)
     with torch.inference_mode():
-        return attention_of(estimator, inputs, estimator.capture(inputs.first_batch))
+        return attention_of(estimator, inputs, estimator.explainer_.capture(inputs.first_batch, features=features))
 
 
 def attention_of(estimator: Inspectable, inputs: Corpus, capture: ForwardCapture) -> Attention:
@@ -155,7 +157,7 @@ def attention_of(estimator: Inspectable, inputs: Corpus, capture: ForwardCapture
     tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}
     nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
     relations = estimator.model_.encoder.relations()
-    title, prediction, probabilities = estimator.describe_prediction(inputs, capture.scores.detach())
+    title, prediction, probabilities = estimator.explainer_.describe_prediction(inputs, capture.scores.detach())
     return Attention(
         title=title,
         prediction=prediction,

@@ -111,7 +111,7 @@ def _add_chunk(
 
     def add_batch(batch: Batch, numbers: list[int]) -> None:
         texts = [column[number] for column in sentences for number in numbers]
-        summary.add(estimator.capture(batch), batch, texts, relations)
+        summary.add(estimator.explainer_.capture(batch), batch, texts, relations)
 
     run_model(model, encoded, add_batch, batches=_batches(encoded, heads))
 

@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
+from graphattn.models._estimators.state import EstimatorState
 from graphattn.models._files.dense_model import list_own_layers
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models._text_model import TextModel
@@ -37,7 +39,7 @@ _CLASSIFIERS: Mapping[str, tuple[str, str, float]] = {
 """Family -> the two layers of its classifiers, and the factor of scores between them."""
 
 
-def export_estimator(estimator: Any, directory: str | Path, *, encoder_only: bool) -> None:
+def export_estimator(estimator: EstimatorState, directory: str | Path, *, encoder_only: bool) -> None:
     """Write the pretrained model of an estimator, with its head unless ``encoder_only``.
 
     What ``transformers`` lacks of the model is an error before anything is written, or else is left out.
@@ -58,20 +60,21 @@ def export_estimator(estimator: Any, directory: str | Path, *, encoder_only: boo
             "the tuned encoder and its tokenizer",
             options=("encoder_only",),
         )
-    head = None
+    head, vocabulary = None, estimator.vocabulary_
+    assert isinstance(vocabulary, PretrainedVocabulary)
     if not encoder_only:
         head = convert_head(model.head, family, np.asarray(task.class_names).tolist())
         _warn_of_losses(directory, estimator)
     lower.to_huggingface(
         directory,
         embedding=model.embedding.trained,
-        vocabulary=estimator.vocabulary_,
+        vocabulary=vocabulary,
         head=head,
         missing=missing or (["the head"] if encoder_only else []),
     )
 
 
-def _warn_of_losses(directory: str | Path, estimator: Any) -> None:
+def _warn_of_losses(directory: str | Path, estimator: EstimatorState) -> None:
     """Warn of settings of a model with a head that ``transformers`` does not apply."""
     options = [name for name in ("strip_html", "max_tokens_per_text") if getattr(estimator.inputs_, name, None)]
     lost = [f"{{{name}}}" for name in options]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, Tr
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._estimators.inputs import CHUNK, as_collection
-from graphattn.models._estimators.inspectable import Inspectable, check_input
 from graphattn.models._estimators.named_columns import KnownColumns
+from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._options import InputOptions, resolve_precision
 from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget, warn_of_truncation
@@ -76,11 +76,10 @@ class Encoding:
     feature_names: tuple[str, ...] = ()
     known_columns = KnownColumns()
     prediction_options: frozenset[str] = frozenset()
-    check_input = staticmethod(check_input)
 
 
 class HeadlessModel(nn.Module):
-    """An encoder as the module of an :class:`~graphattn.models._estimators.inspectable.Inspectable`."""
+    """An encoder as the module of an :class:`~graphattn.models._estimators.inspectable.FittedModel`."""
 
     cross_heads = 0
 
@@ -89,7 +88,7 @@ class HeadlessModel(nn.Module):
         self.encoder = encoder
 
 
-class SentenceEncoder(Inspectable, Parameters):
+class SentenceEncoder(Parameters):
     """Vectors of whole texts from a pretrained model, and its attention; a transformer of scikit-learn.
 
     The directory of a sentence-transformers model says how states are pooled, whether vectors are normalised, and how
@@ -119,7 +118,7 @@ class SentenceEncoder(Inspectable, Parameters):
 
     _sklearn_auto_wrap_output_keys = frozenset({"transform"})
     vectors_per_input = 1
-    task = Encoding
+    task: ClassVar[type[Encoding]] = Encoding
     encoder_name = "pretrained"
 
     def __init__(
@@ -286,16 +285,10 @@ class SentenceEncoder(Inspectable, Parameters):
         return predict_attention(self, x)
 
     @property
-    @override
     def task_(self) -> Encoding:
+        """What it does with texts."""
         return self.task()
 
-    @property
-    @override
-    def reads_predicates(self) -> bool:
-        return False
-
-    @override
     def _check_fitted(self) -> None:
         """Read the model if that is not done; nothing is trained."""
         if not hasattr(self, "encoder_"):
@@ -316,8 +309,8 @@ class SentenceEncoder(Inspectable, Parameters):
             warn_of_truncation(self.describe_truncation(len(excess), int(excess.sum())))
         return Corpus(self.builder_, [layout]), column
 
-    @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> Corpus:
+        """Encode inputs for :attr:`explainer_`; there are no ``targets``."""
         if targets is not None:
             raise ConfigError("{target} is for translators only", options=("target",))
         corpus, column = self._encode(X)
@@ -326,34 +319,14 @@ class SentenceEncoder(Inspectable, Parameters):
         sentences = [sentence.truncate(limit) for sentence in vocabulary.sentences(column)]
         return corpus.with_sentences({"text": [vocabulary.add_special_tokens([sentence]) for sentence in sentences]})
 
-    @override
     def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
+        """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
         return TruncationWarning(count, self.inputs_.max_tokens_per_text or 0, tokens, where)
 
-    @override
-    def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        from graphattn.models.inspection._capture import ForwardCapture, count_weights
-        from graphattn.models.inspection.limits import check_num_weights
-
-        layers: list[LayerWeights] = []
-        check_num_weights(count_weights(self.encoder_, batch.graph), batch.graph)
-        with in_evaluation(self.encoder_):
-            states = self.encoder_(batch.graph, weights=layers)
-        return ForwardCapture(states[:0], layers)
-
-    @override
-    def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
-        return inputs.title, None, {}
-
-    @override
-    def target(
-        self, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
-    ) -> ExplanationTarget:
-        raise _make_no_prediction_error()
-
-    @override
-    def score_copies(self, batch: Batch, **changes: Any) -> Tensor:
-        raise _make_no_prediction_error()
+    @property
+    def explainer_(self) -> AttentionExplainer:
+        """Gives the attention weights; nothing is predicted."""
+        return AttentionExplainer(self.model_)
 
     def count_tokens(self, text: str) -> int:
         """The number of token nodes of a text."""
@@ -409,6 +382,36 @@ class SentenceEncoder(Inspectable, Parameters):
         assert limit is not None
         longest = limit + self.builder_.count_special_tokens(1)
         write_onnx(path, model, vocabulary, segments=segments, longest=longest)
+
+
+class AttentionExplainer(Explainer):
+    """The attention of an encoder without a head."""
+
+    @override
+    def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
+        from graphattn.models.inspection._capture import ForwardCapture, count_weights
+        from graphattn.models.inspection.limits import check_num_weights
+
+        layers: list[LayerWeights] = []
+        encoder = self.model.encoder
+        check_num_weights(count_weights(encoder, batch.graph), batch.graph)
+        with in_evaluation(encoder):
+            states = encoder(batch.graph, weights=layers)
+        return ForwardCapture(states[:0], layers)
+
+    @override
+    def choose_target(
+        self, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        raise _make_no_prediction_error()
+
+    @override
+    def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
+        return inputs.title, None, {}
+
+    @override
+    def score_copies(self, batch: Batch, **changes: Any) -> Tensor:
+        raise _make_no_prediction_error()
 
 
 def _make_no_prediction_error() -> ConfigError:

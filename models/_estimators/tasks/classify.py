@@ -34,6 +34,7 @@ from graphattn.models._estimators.indicators import (
 )
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
 from graphattn.models._estimators.labels import LabelSet, plain_label
+from graphattn.models._estimators.tasks.explain import ClassExplainer, Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
@@ -57,7 +58,7 @@ from graphattn.models.training._hints import (
 from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
 
 if TYPE_CHECKING:
-    from graphattn.models.inspection.attributions._targets import ExplanationTarget
+    pass
 
 
 class Classification(LabelTask):
@@ -458,12 +459,9 @@ class Classification(LabelTask):
     # -- inspection ----------------------------------------------------------------------------------------------------
 
     @override
-    def choose_target(
-        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
-    ) -> ExplanationTarget:
-        if label is None and not self.multilabel:
-            label = self.classes.tolist()[int(model.head.decide(scores, inputs.first_batch.graph)[0])]
-        return super().choose_target(model, inputs, scores, label=label, word=word)
+    def explain(self, model: Any) -> Explainer:
+        classes = self.classes.tolist()
+        return ClassExplainer(model, classes, self.decode_for_reports, explains_decision=not self.multilabel)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.exceptions import GraphAttnWarning, Hint, UnknownLabelError, warn_caller
-from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
-from graphattn.models._estimators.labels import LabelSet, find_respellings, plain_label
+from graphattn.models._estimators.labels import LabelSet, find_respellings
+from graphattn.models._estimators.tasks.explain import ClassExplainer, Explainer
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -26,7 +26,7 @@ from graphattn.models._results.reports import Outcomes, Report
 from graphattn.models.training._hints import hint_at_invisible_ends, hint_at_single_class
 
 if TYPE_CHECKING:
-    from graphattn.models.inspection.attributions._targets import ExplanationTarget
+    pass
 
 
 class LabelTask(Task):
@@ -172,26 +172,9 @@ class LabelTask(Task):
         names = map(name_class, self.classes.tolist())
         return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
 
-    # -- inspection ----------------------------------------------------------------------------------------------------
-
     @override
-    def choose_target(
-        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
-    ) -> ExplanationTarget:
-        from graphattn.models.inspection.attributions._targets import select_class
-
-        classes = self.classes.tolist()
-        label = find_respellings([label], classes).get(label, label)
-        return select_class(model.head, classes, scores, label=label, word=word)
-
-    @override
-    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
-        head, graph = model.head, inputs.first_batch.graph
-        decisions = head.decide(scores, graph).cpu().numpy()
-        rows = head.probabilities(scores, graph).cpu().numpy().tolist()
-        label = self.decode_for_reports([decisions if head.per_word else decisions[0]])[0]
-        probabilities = [dict(zip(self.classes.tolist(), row, strict=True)) for row in rows]
-        return inputs.title, plain_label(label), tuple(probabilities) if head.per_word else probabilities[0]
+    def explain(self, model: Any) -> Explainer:
+        return ClassExplainer(model, self.classes.tolist(), self.decode_for_reports)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.readers._unlabelled import find_marks
-from graphattn.exceptions import ConfigError, DataError, verbatim
-from graphattn.models._corpus import Corpus
+from graphattn.exceptions import DataError, verbatim
 from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
+from graphattn.models._estimators.tasks.explain import Explainer, NumberExplainer
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -30,7 +30,6 @@ from graphattn.models.training._metrics import regression_metrics
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
-    from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
 _RANGES = 5
 """Rows of a report: ranges of targets with equally many texts."""
@@ -143,22 +142,9 @@ class Regression(Task):
             find_mistakes=partial(_list_errors, examples, predicted, self.scale),
         )
 
-    # -- inspection ----------------------------------------------------------------------------------------------------
-
     @override
-    def choose_target(
-        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
-    ) -> ExplanationTarget:
-        from graphattn.models.inspection.attributions._targets import Value
-
-        if label is not None or word is not None:
-            name = "label" if word is None else "word"
-            raise ConfigError(f"{{{name}}} is not for a model that {self.description}; leave it out", options=(name,))
-        return Value(self.mean, self.scale)
-
-    @override
-    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
-        return inputs.title, shorten(self.mean + self.scale * float(scores[0, 0]), self.scale), {}
+    def explain(self, model: Any) -> Explainer:
+        return NumberExplainer(model, self.mean, self.scale, self.description)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

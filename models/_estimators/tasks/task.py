@@ -13,11 +13,11 @@ from torch import Tensor
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
-from graphattn.models._corpus import Batch, Corpus
+from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
-from graphattn.models._estimators.inspectable import check_input
 from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
+from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, expand_recipe
 from graphattn.models._estimators.text_inputs import TextInputs
@@ -36,11 +36,7 @@ from graphattn.models.training._decisions import ScoredTexts
 from graphattn.models.training._hints import hint_at_empty_inputs
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from graphattn.builders.store import Store
-    from graphattn.models.inspection._capture import ForwardCapture
-    from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
 
 class Task:
@@ -369,74 +365,9 @@ class Task:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
         return self.format_prediction(x, prediction)
 
-    # -- inspection ----------------------------------------------------------------------------------------------------
-
-    def check_input(self, encoded: Corpus) -> None:
-        """Reject an input without tokens."""
-        check_input(encoded)
-
-    def capture(self, model: Any, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        """Run the model on a batch and keep its attention weights.
-
-        Parameters
-        ----------
-        model, batch : the batch has targets for a translator
-        features : also keep the weights by feature of an encoder that has them (MTSA)
-
-        Raises
-        ------
-        DataError
-            when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
-        """
-        from graphattn.models.inspection._capture import capture_scores
-
-        return capture_scores(model, batch, features=features)
-
     @abstractmethod
-    def choose_target(
-        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
-    ) -> ExplanationTarget:
-        """The quantity that attributions explain for one input.
-
-        Parameters
-        ----------
-        model, inputs : the input
-        scores : its (items, classes) scores
-        label : a class; the predicted one when None
-        word : a word of a tagger's input or of a translator's output; all words when None
-
-        Raises
-        ------
-        ConfigError
-            when there is no such class or word
-        """
-
-    @abstractmethod
-    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
-        """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
-
-    def score_copies(
-        self,
-        model: Any,
-        batch: Batch,
-        *,
-        vectors: Tensor | None = None,
-        presence: Tensor | None = None,
-        hidden: pd.DataFrame | None = None,
-    ) -> Tensor:
-        """(copies, items, classes) scores of a batch of copies of one input.
-
-        ``vectors`` are (N, D) token vectors that replace those of the batch's ids; with them, ``presence`` is the (N,)
-        share of each token in the linear branch. ``hidden`` are decoder edges to mask, with the columns copy, source
-        and target.
-        """
-        if vectors is None:
-            rows = model(batch)
-        else:
-            encoded = model.head(model.encoder(batch.graph, vectors), batch.graph)
-            rows = model.add_linear_scores(encoded, batch, presence)
-        scores: Tensor = rows.unflatten(0, (batch.size, -1))
-        return scores
+    def explain(self, model: Any) -> Explainer:
+        """What inspection asks of the fitted model."""
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.inputs import as_list, input_fields
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
+from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Task
@@ -290,62 +291,9 @@ class Translation(Task):
         interval = bleu_interval(references, decisions, tokenizer=tokenizer)
         return Report(report, self.main_metric, interval=interval)
 
-    # -- inspection ----------------------------------------------------------------------------------------------------
-
     @override
-    def check_input(self, encoded: Corpus) -> None:
-        super().check_input(encoded)
-        if not encoded.first_sentences["source"].tokens:
-            raise DataError("the source has no words, so there is no attention", hint="Give a text.")
-
-    @override
-    def capture(self, model: Any, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        from graphattn.models.inspection._capture import capture_decoding
-
-        return capture_decoding(model, batch)
-
-    @override
-    def choose_target(
-        self, model: Any, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
-    ) -> ExplanationTarget:
-        from graphattn.models.inspection.attributions._targets import select_text
-
-        if label is not None:
-            raise ConfigError("{label} is a class; a translator needs a {target}", options=("label", "target"))
-        assert inputs.first_batch.targets is not None
-        return select_text(inputs.first_batch.targets, inputs.first_sentences["target"], word)
-
-    @override
-    def describe_prediction(self, model: Any, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
-        assert inputs.first_batch.targets is not None
-        targets = inputs.first_batch.targets.to(scores.device).unsqueeze(1)
-        probability = float(scores.log_softmax(1).gather(1, targets).sum().exp())
-        words = inputs.first_sentences["source"].words
-        title = " ".join(words) if model.sources is not None else join_pieces(words)
-        return title, inputs.outputs[0], {inputs.outputs[0]: probability}
-
-    @override
-    def score_copies(
-        self,
-        model: Any,
-        batch: Batch,
-        *,
-        vectors: Tensor | None = None,
-        hidden: pd.DataFrame | None = None,
-        **unused: Any,
-    ) -> Tensor:
-        assert batch.targets is not None and batch.target_counts is not None
-        length = int(batch.target_counts[0])
-        memory = model.encode(batch) if vectors is None else model.encode_vectors(batch.graph, vectors)
-        state = model.decoder.start(memory)
-        if hidden is not None and len(hidden):
-            state.mask = state.mask.repeat(1, 1, length, 1)  # (B, 1, T, S)
-            # position 0 of the target is its end, which comes last
-            rows = (torch.tensor(hidden.target.to_numpy()) - 1) % length
-            copies, sources = (torch.tensor(hidden[name].to_numpy()) for name in ("copy", "source"))
-            state.mask[copies, 0, rows, sources] = False
-        scores: Tensor = model.advance(shift_right(to_device(batch.targets, model.device), batch.target_counts), state)
-        return scores
+    def explain(self, model: Any) -> Explainer:
+        return TranslationExplainer(model)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -365,6 +313,65 @@ class Translation(Task):
         if inputs is not self.target_inputs:
             assert files.source_tokenizer is not None
             inputs.restore(files.config, files.source_tokenizer, files.weights)
+
+
+class TranslationExplainer(Explainer):
+    """Explains an output text, whose words are targets of the decoder."""
+
+    @override
+    def check_input(self, inputs: Corpus) -> None:
+        super().check_input(inputs)
+        if not inputs.first_sentences["source"].tokens:
+            raise DataError("the source has no words, so there is no attention", hint="Give a text.")
+
+    @override
+    def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
+        from graphattn.models.inspection._capture import capture_decoding
+
+        return capture_decoding(self.model, batch)
+
+    @override
+    def choose_target(
+        self, inputs: Corpus, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        from graphattn.models.inspection.attributions._targets import select_text
+
+        if label is not None:
+            raise ConfigError("{label} is a class; a translator needs a {target}", options=("label", "target"))
+        assert inputs.first_batch.targets is not None
+        return select_text(inputs.first_batch.targets, inputs.first_sentences["target"], word)
+
+    @override
+    def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
+        assert inputs.first_batch.targets is not None
+        targets = inputs.first_batch.targets.to(scores.device).unsqueeze(1)
+        probability = float(scores.log_softmax(1).gather(1, targets).sum().exp())
+        words = inputs.first_sentences["source"].words
+        title = " ".join(words) if self.model.sources is not None else join_pieces(words)
+        return title, inputs.outputs[0], {inputs.outputs[0]: probability}
+
+    @override
+    def score_copies(
+        self,
+        batch: Batch,
+        *,
+        vectors: Tensor | None = None,
+        hidden: pd.DataFrame | None = None,
+        **unused: Any,
+    ) -> Tensor:
+        assert batch.targets is not None and batch.target_counts is not None
+        model = self.model
+        length = int(batch.target_counts[0])
+        memory = model.encode(batch) if vectors is None else model.encode_vectors(batch.graph, vectors)
+        state = model.decoder.start(memory)
+        if hidden is not None and len(hidden):
+            state.mask = state.mask.repeat(1, 1, length, 1)  # (B, 1, T, S)
+            # position 0 of the target is its end, which comes last
+            rows = (torch.tensor(hidden.target.to_numpy()) - 1) % length
+            copies, sources = (torch.tensor(hidden[name].to_numpy()) for name in ("copy", "source"))
+            state.mask[copies, 0, rows, sources] = False
+        scores: Tensor = model.advance(shift_right(to_device(batch.targets, model.device), batch.target_counts), state)
+        return scores
 
 
 def compute_perplexity(model: TranslationModel, corpus: Corpus) -> float:

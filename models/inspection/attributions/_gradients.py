@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models._text_model import in_evaluation, set_gradients
 from graphattn.models.inspection._attention import attention_of
 
@@ -52,12 +52,13 @@ def gradient_times_weight(
     DataError
         when a translator's source has no words
     """
-    inputs, model = estimator.encode_input(x, target=target), estimator.model_
+    inputs, explainer = encode_input(estimator, x, target=target), estimator.explainer_
+    model = estimator.model_
     of_frozen_layers = set_gradients(model.parameters(), enabled=True)
     with torch.inference_mode(False), torch.enable_grad(), in_evaluation(model), of_frozen_layers:
-        capture = estimator.capture(inputs.first_batch)
+        capture = explainer.capture(inputs.first_batch)
         attention = attention_of(estimator, inputs, capture)
-        explained = estimator.target(inputs, capture.scores.detach(), label=label, word=word)
+        explained = explainer.choose_target(inputs, capture.scores.detach(), label=label, word=word)
         value = explained.value(capture.scores.unsqueeze(0)).sum()
         gradients = torch.autograd.grad(value, capture.weights, allow_unused=True, materialize_grads=True)
     table = attention.table()

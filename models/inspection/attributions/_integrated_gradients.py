@@ -17,7 +17,7 @@ from graphattn._schema import TOKEN
 from graphattn._validation import require_range
 from graphattn.builders._graph_builder import CLS_ID
 from graphattn.models._corpus import Batch, Corpus
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models._prediction import MAX_TOKENS
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.inspection._attention_weights import word_texts
@@ -70,7 +70,7 @@ def integrated_gradients(
     DataError
         when a translator's source has no words
     """
-    inputs = estimator.encode_input(x, target=target)
+    inputs = encode_input(estimator, x, target=target)
     return integrate(estimator, inputs, label=label, word=word, steps=steps).table
 
 
@@ -93,7 +93,7 @@ def integrate(
 ) -> Integral:
     """:func:`integrated_gradients` of an encoded input, with both values of the quantity."""
     require_range("steps", steps, min=1)
-    model, batch = estimator.model_, inputs.first_batch
+    model, explainer, batch = estimator.model_, estimator.explainer_, inputs.first_batch
     lengths = batch.graph.batch_num_nodes(TOKEN).tolist()
 
     def move(shares: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -105,11 +105,11 @@ def integrate(
         vectors, presence = (torch.cat([part.flatten(0, 1) for part in x.split(lengths, dim=1)]) for x in points)
         vectors = vectors.to(dtype)
         copies = inputs.batch([0] * len(shares))
-        return points, explained.value(estimator.score_copies(copies, vectors=vectors, presence=presence))
+        return points, explained.value(explainer.score_copies(copies, vectors=vectors, presence=presence))
 
     with torch.inference_mode(False), in_evaluation(model):
         with torch.no_grad():
-            explained = estimator.target(inputs, estimator.score_copies(batch)[0], label=label, word=word)
+            explained = explainer.choose_target(inputs, explainer.score_copies(batch)[0], label=label, word=word)
             ids, unknown, is_special = _token_ids(inputs, model.device)
             origin, text = model.embed_tokens(unknown, _clear_characters(batch)), model.embed_tokens(ids, batch)
             dtype = text.dtype

@@ -17,7 +17,7 @@ from graphattn.builders._batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Corpus
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models._prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.inspection._attention import Attention, attention_of
@@ -64,12 +64,12 @@ def leave_one_edge_out(
     ConfigError
         as :func:`gradient_times_weight`, or when an edge is not in the graph
     """
-    inputs = estimator.encode_input(x, target=target)
+    inputs, explainer = encode_input(estimator, x, target=target), estimator.explainer_
     with torch.inference_mode(), in_evaluation(estimator.model_):
-        capture = estimator.capture(inputs.first_batch)
+        capture = explainer.capture(inputs.first_batch)
         attention = attention_of(estimator, inputs, capture)
         selected = select_edges(attention, edges, k)
-        explained = estimator.target(inputs, capture.scores, label=label, word=word)
+        explained = explainer.choose_target(inputs, capture.scores, label=label, word=word)
         before = float(explained.value(capture.scores.unsqueeze(0)))
         after: list[float] = []
         for start in range(0, len(selected), step := _num_copies(inputs)):
@@ -78,7 +78,7 @@ def leave_one_edge_out(
             batch, is_cross = inputs.batch([0] * len(chunk)), chunk.relation == CROSS
             relations = estimator.model_.encoder.relations()
             graph = remove_edges(batch.graph, relations, inputs.graph_texts, chunk[~is_cross])
-            scores = estimator.score_copies(replace(batch, graph=graph), hidden=chunk[is_cross])
+            scores = explainer.score_copies(replace(batch, graph=graph), hidden=chunk[is_cross])
             after += explained.value(scores).tolist()
     selected[explained.quantity] = after
     selected["effect"] = before - selected[explained.quantity]

@@ -17,7 +17,7 @@ from graphattn._schema import TOKEN
 from graphattn._validation import require_choice, require_range
 from graphattn.builders._spelling import compose
 from graphattn.exceptions import ConfigError
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models._results.numbers import choose_format
 from graphattn.models.inspection._attention_weights import word_texts
 from graphattn.models.inspection._edge_kinds import word_ids_of
@@ -92,7 +92,7 @@ def word_attributions(
     >>> bool(abs(words.table.attribution.sum() - (words.value - words.baseline)) < 1e-2)
     True
     """
-    inputs = estimator.encode_input(x, target=target)
+    inputs = encode_input(estimator, x, target=target)
     integral = integrate(estimator, inputs, label=label, word=word, steps=steps)
     special = features_of(inputs.first_batch.graph, TOKEN).get("special")
     tables = []

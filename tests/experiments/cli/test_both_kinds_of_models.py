@@ -8,7 +8,7 @@ from graphattn.experiments._serving.requests import require_texts
 from graphattn.experiments._serving.served_model import ServedModel
 from graphattn.experiments.papers._smoke import write_model
 from graphattn.models import TrainingOptions
-from graphattn.models._estimators.inspectable import Inspectable
+from graphattn.models._estimators.inspectable import encode_input
 
 WORDS = ["a", "film", "dog", "barks", "lovely"]
 
@@ -97,7 +97,7 @@ def test_options_of_one_kind(graphattn, models, words, message):
 def test_serving(models, kind):
     """What the server and the live page read of a model when they start, and what each request computes."""
     model = load_any_model(models / kind, {})
-    assert isinstance(model, Inspectable)
+    assert encode_input(model, "a film").title
     require_texts(kind, model)
     served = ServedModel(kind, model)
     assert served.count_tokens(["a film"]) > 0

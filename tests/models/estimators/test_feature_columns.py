@@ -13,6 +13,7 @@ import torch
 from graphattn import Sentence, load
 from graphattn.builders.readers import read_conll
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models._estimators.inspectable import encode_input
 from graphattn.models._features.lexicon import COLUMN_WIDTH, FeatureValues
 from graphattn.models.inspection.attributions._integrated_gradients import integrate
 
@@ -148,7 +149,7 @@ def test_attributions_add_up(linear, tagger, tiny):
         head = {"linear_branch": True, "crf": True}
         tagger = tiny("tagger", head=head, training={"epochs": 1}, feature_columns=("pos",)).fit(tag_pairs(ROWS))
         assert tagger.model_.linear_branch is not None
-    integral = integrate(tagger, tagger.encode_input(HELD_OUT[0]), word=1)
+    integral = integrate(tagger, encode_input(tagger, HELD_OUT[0]), word=1)
     assert integral.table.attribution.sum() == pytest.approx(integral.end - integral.start, abs=1e-3)
     assert len(tagger.attention(HELD_OUT[0]).table())
 

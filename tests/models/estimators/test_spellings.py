@@ -21,6 +21,7 @@ from graphattn.models import (
     TextRegressor,
     TrainingOptions,
 )
+from graphattn.models._estimators.inspectable import encode_input
 
 PEOPLE = ["Adẹ́wálé", "Ọláyínká", "Nguyễn", "Thị", "김민준", "이서연", "Noël", "Zoé", "Renée"]
 PLACES = ["Ọ̀yọ́", "Èkó", "Huế", "Đà", "Nẵng", "서울", "부산", "Nîmes", "Besançon", "Orléans"]
@@ -163,6 +164,7 @@ def test_predictions_print_words_as_given(tagged, make):
 def test_a_class_to_explain_is_named_in_any_form(kind, tagged, make):
     words, tags = tagged
     model = make(kind).fit(words, tags if kind is SequenceTagger else [row[0] for row in tags])
-    inputs, name = model.encode_input(words[0]), next(name for name in model.classes_.tolist() if not name.isascii())
+    inputs, name = encode_input(model, words[0]), next(name for name in model.classes_.tolist() if not name.isascii())
     scores = torch.zeros(len(words[0]) if kind is SequenceTagger else 1, len(model.classes_))
-    assert model.target(inputs, scores, label=write(name, "NFD")) == model.target(inputs, scores, label=name)
+    choose = model.explainer_.choose_target
+    assert choose(inputs, scores, label=write(name, "NFD")) == choose(inputs, scores, label=name)

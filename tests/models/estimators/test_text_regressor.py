@@ -10,6 +10,7 @@ from sklearn.model_selection import cross_val_score
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import HeadOptions, PairRegressor, TextRegressor, TrainingOptions, load
+from graphattn.models._estimators.inspectable import encode_input
 from graphattn.models._files.model_card import _format_report
 from graphattn.models.inspection.attributions._gradients import gradient_times_weight
 
@@ -131,10 +132,10 @@ def test_inspection(tiny, corpus):
     attention = regressor.attention(texts[0])
     assert attention.prediction == pytest.approx(regressor.predict(texts[:1])[0], abs=1e-4)
     assert gradient_times_weight(regressor, texts[0])["attribution"].abs().sum() > 0
-    inputs = regressor.encode_input(texts[0])
+    inputs = encode_input(regressor, texts[0])
     scores = regressor.model_(inputs.first_batch)
     with pytest.raises(ConfigError, match="label is not for a model that predicts a number"):
-        regressor.target(inputs, scores, label="good")
+        regressor.explainer_.choose_target(inputs, scores, label="good")
 
 
 def test_scikit_learn(tiny, corpus):

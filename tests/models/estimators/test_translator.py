@@ -23,6 +23,7 @@ from graphattn.models._decoders.options import (
     TranslationTraining,
 )
 from graphattn.models._encoders import ENCODERS
+from graphattn.models._estimators.inspectable import encode_input
 from graphattn.models._estimators.translator import Translator
 from graphattn.options import ParsingOptions
 
@@ -175,7 +176,7 @@ def test_perplexity_of_pairs_alone_and_together(small, toy_pairs):
     translator = small(training={"epochs": 1}).fit(sources, targets)
     total, count = 0.0, 0
     for source, target in zip(sources, targets, strict=True):
-        inputs = translator.encode_input(source, target=target)
+        inputs = encode_input(translator, source, target=target)
         with torch.no_grad():
             scores = translator.model_(inputs.first_batch).double().log_softmax(1)
         ids = translator.subwords_.ids([target])[0].tolist()

@@ -9,6 +9,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import Translator
 from graphattn.models._decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import MSTransOptions, NoEncoderOptions
+from graphattn.models._estimators.inspectable import encode_input
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.training._module import TrainingModule
@@ -82,7 +83,7 @@ def test_targets_have_sub_words_of_their_own(folder):
     words = translator.subwords_.vocabulary.words
     assert "▁Hund" in words
     assert not any(word.startswith("▁d") and "o" in word for word in words)
-    inputs = translator.encode_input("a dog", target="ein Hund")
+    inputs = encode_input(translator, "a dog", target="ein Hund")
     assert inputs.first_sentences["source"].tokens[0] == "[CLS]"
     table = translator.attention("a dog", target="ein Hund").table()
     assert set(table[table.relation == "cross"].source_token) == {"[CLS]", *"adog", "[SEP]"}

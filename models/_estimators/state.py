@@ -1,0 +1,267 @@
+"""The state of an estimator: its options, and what training made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+from typing_extensions import override
+
+from graphattn.builders import TextGraphBuilder, Vocabulary
+from graphattn.exceptions import ConfigError, NotFittedError
+from graphattn.models._encoders import EncoderOptions, encoder_options
+from graphattn.models._estimators.tasks.recipes import Recipe
+from graphattn.models._estimators.tasks.task import Task
+from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.defaults import Facts, Resolved, choose_encoder, resolve
+from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.options import Options, Parameters, ParsingOptions, option
+
+
+@dataclass
+class FileOptions(Options):
+    """Corpora besides the training set."""
+
+    init_from: str | None = option(
+        None, "trained model to continue from, with its options; labels and words may be new", common=True
+    )
+    dev: str | None = option(
+        None, "dev set that chooses the best epoch (default: a tenth of the training set)", common=True
+    )
+    test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated", common=True)
+
+
+def preset_option(presets: Mapping[str, Recipe]) -> Any:
+    """The option that chooses one of a task's presets."""
+    help = "defaults for a good model, the settings of the papers, or those of a kind of corpus"
+    return option("default", help, choices=presets, common=True)
+
+
+@dataclass
+class PresetOptions(Options):
+    """Arguments of estimators besides their groups of options."""
+
+    preset: str = preset_option(Task.presets)
+
+
+def list_arguments(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor, given its local variables before there are others."""
+    return {name: value for name, value in variables.items() if name not in ("self", "__class__")}
+
+
+class EstimatorState(Parameters):
+    """Options, task, inputs and model of an estimator, before and after training.
+
+    Functions that train, save, describe or export an estimator take one.
+    """
+
+    task: ClassVar[type[Task]]
+    option_groups: ClassVar[Mapping[str, type[Options]]] = {
+        "files": FileOptions,
+        "task": Options,
+        "inputs": InputOptions,
+        "encoder": EncoderOptions,
+        "head": HeadOptions,
+        "training": TrainingOptions,
+        "parsing": ParsingOptions,
+        "pretrained": PretrainedOptions,
+    }
+    unused_options: ClassVar[frozenset[str]] = frozenset()
+    late_options: ClassVar[frozenset[str]] = frozenset({"parsing"})
+    encoder: str | EncoderOptions | None
+    preset: str = "default"
+    inputs: Any
+    head: HeadOptions
+    training: TrainingOptions
+    parsing: ParsingOptions
+    pretrained: PretrainedOptions
+    warm_start: bool = False
+    resolved_: Resolved
+    facts_: Facts
+    encoder_: EncoderOptions
+    inputs_: Any
+    head_: HeadOptions
+    training_: TrainingOptions
+    pretrained_: PretrainedOptions
+    text_inputs_: TextInputs
+    model_: Any
+    history_: list[dict[str, float]]
+    mixture_: dict[str, float]
+    corpus_: Mapping[str, Any] = {}
+    num_examples_: Mapping[str, int] = {}
+    card_: str = ""
+    notes_: Mapping[str, str] = {}
+    """Further text files of a loaded model, such as ``train.yaml``, which :meth:`save` writes again."""
+    _dev_results: tuple[Sequence[Any], list[Any]] | None = None
+    """Labels and decisions for the dev set."""
+
+    def __init__(self, encoder: str | EncoderOptions | None = None, **arguments: Any):
+        self.encoder = encoder
+        vars(self).update(arguments)
+        for name, kind in self.argument_groups().items():
+            value = arguments.get(name)
+            setattr(self, name, kind() if value is None else value)
+        pretrained = arguments.get("pretrained")
+        self.pretrained = pretrained if isinstance(pretrained, PretrainedOptions) else PretrainedOptions(pretrained)
+
+    # -- options -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def argument_groups(cls) -> dict[str, type[Options]]:
+        """The groups of options that are constructor arguments, without the encoder's."""
+        return {name: kind for name, kind in cls.option_groups.items() if name not in ("files", "task", "encoder")}
+
+    def resolve_options(self, facts: Facts | None = None, *, derive: bool = True) -> Resolved:
+        """Group -> its options with all values; ``resolve_options().why("epochs")`` says what decided one.
+
+        Parameters
+        ----------
+        facts : what is known of the training set; some options depend on it
+        derive : whether to decide what depends on other options, too
+        """
+        for name, kind in self.argument_groups().items():
+            if not isinstance(getattr(self, name), kind):
+                actual = type(getattr(self, name)).__name__
+                raise ConfigError(f"{name} of {type(self).__name__} is {actual}; give {kind.__name__}")
+        groups = {"encoder": self.select_encoder(), **{name: getattr(self, name) for name in self.argument_groups()}}
+        defaults = {item.name: item.default for item in fields(self.option_groups["task"])}
+        set_arguments = {name: value for name, value in self._task_arguments().items() if value != defaults[name]}
+        return resolve(self.task, {"task": self.option_groups["task"](**set_arguments), **groups}, facts, derive=derive)
+
+    def validate(self) -> None:
+        """Check all options.
+
+        Raises
+        ------
+        ConfigError
+            naming the option and a fix
+        """
+        self.resolve_options().check()
+
+    def select_encoder(self) -> EncoderOptions:
+        """The encoder's options as they were set."""
+        default = choose_encoder(self.task, self.pretrained.pretrained)
+        return encoder_options(default if self.encoder is None else self.encoder)
+
+    def _task_arguments(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self.option_groups["task"])}
+
+    def prepare(self, facts: Facts | None = None, saved: Mapping[str, Options] = {}) -> None:
+        """Resolve and check all options; make the task and its inputs.
+
+        Parameters
+        ----------
+        facts : what is known before the training set is read
+        saved : group -> options of a saved model
+        """
+        resolved = self.resolve_options(facts).restore(saved)
+        resolved.check()
+        self._adopt(resolved, facts)
+        self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
+        self.notes_ = {}
+        self._fitted_task = self._make_task()
+        self.text_inputs_ = self.task_.make_inputs(self.options_)
+        self.text_inputs_.texts_per_input, self.text_inputs_.truncates = self.task.texts_per_input, self.task.truncates
+        self.text_inputs_.per_word = self.task.per_word
+
+    def decide_options(self, **facts: Any) -> None:
+        """Resolve the options that depend on the training set; ``facts`` are fields of ``Facts``."""
+        known = replace(self.facts_, **facts)
+        self._adopt(self.resolve_options(known).reuse(self.resolved_), known)
+
+    def _adopt(self, resolved: Resolved, facts: Facts | None) -> None:
+        self.resolved_, self.facts_ = resolved, Facts() if facts is None else facts
+        fitted = {name: options for name, options in resolved.items() if name not in ("task", *self.late_options)}
+        vars(self).update({f"{name}_": options for name, options in fitted.items()})
+
+    def _make_task(self) -> Task:
+        arguments = self._task_arguments()
+        arguments.pop("preset", None)
+        return self.task(**arguments)
+
+    @property
+    def task_(self) -> Task:
+        """The fitted task, with the current values of what may change after training; before ``fit`` a new one."""
+        task: Task = vars(self).get("_fitted_task") or self._make_task()
+        for name in task.changeable:
+            setattr(task, name, getattr(self, name))
+        return task
+
+    @property
+    def options_(self) -> dict[str, Any]:
+        """Group -> options of the fitted model, without the encoder's and those that may change."""
+        return {name: self.resolved_[name] for name in self.argument_groups() if name not in self.late_options}
+
+    def changed_options(self) -> dict[str, Any]:
+        """Name -> value of the options of a fitted estimator that differ from the defaults; see ``resolved_``."""
+        self._check_fitted()
+        return self.resolved_.list_changes(self.unused_options)
+
+    @override
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; the name of a pretrained model leaves the other options in ``pretrained`` as they are."""
+        if "pretrained" in params and not isinstance(params["pretrained"], Options):
+            params["pretrained__pretrained"] = params.pop("pretrained")
+        return super().set_params(**params)
+
+    @override
+    def _get_nested(self, name: str) -> Any:
+        if name == "encoder":
+            self.encoder = self.select_encoder()
+        return super()._get_nested(name)
+
+    # -- fitted ----------------------------------------------------------------------------------------------------
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder's name."""
+        return self.encoder_.name
+
+    def _check_fitted(self) -> None:
+        """Raise an error before ``fit``."""
+        if not hasattr(self, "model_"):
+            raise make_not_fitted_error(
+                f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one"
+            )
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """The words or subwords of the fitted model."""
+        return self.text_inputs_.vocabulary
+
+    @property
+    def builder_(self) -> TextGraphBuilder:
+        """Builds the graphs of the fitted model."""
+        return self.text_inputs_.builder
+
+    @property
+    def main_metric(self) -> str:
+        """The metric of :meth:`score`, which chooses the best epoch unless ``training.metric`` names another."""
+        return self.task_.main_metric
+
+    def best_epoch(self) -> dict[str, float]:
+        """The history's row of the epoch that was kept: the last one with the best dev metric."""
+        metric = f"dev_{self.training_.metric or self.main_metric}"
+        if metric not in self.history_[-1]:  # no dev set
+            return self.history_[-1]
+        return max(reversed(self.history_), key=lambda row: row[metric])
+
+    def dev_metrics(self) -> dict[str, float]:
+        """Metrics of the model on the dev set; empty without one."""
+        kept = {name: value for name, value in self.best_epoch().items() if name.startswith("dev_")}
+        return {name.removeprefix("dev_"): self.mixture_.get(name, value) for name, value in kept.items()}
+
+
+def make_not_fitted_error(message: str) -> NotFittedError:
+    """Make an error that scikit-learn's tools recognise as theirs."""
+    from sklearn.exceptions import NotFittedError as OfScikitLearn  # takes long to import
+
+    class Joint(NotFittedError, OfScikitLearn):  # type: ignore[misc]
+        @override
+        def __reduce__(self) -> tuple[Any, ...]:
+            return make_not_fitted_error, (message,)
+
+    Joint.__name__ = Joint.__qualname__ = NotFittedError.__name__
+    return Joint(message)
