@@ -12,7 +12,7 @@ from typing import Any
 from graphattn.builders._atomic import atomic_file, write_text
 from graphattn.builders._json_types import check_json, json_checksum, read_record, require_keys
 from graphattn.builders._locks import is_locked
-from graphattn.builders._regular_files import NAMES, UnsuitableFileError, file_sha256, read_text
+from graphattn.builders._regular_files import NAMES, WEIGHTS, UnsuitableFileError, file_sha256, read_text
 from graphattn.builders.store._shards import system_error
 from graphattn.builders.store._tables import FORMAT_VERSION
 from graphattn.exceptions import DataError
@@ -177,7 +177,7 @@ def _compare(folder: Path, sums: Mapping[str, str], source: str) -> dict[str, st
             reasons[file] = f"{file} is missing"
             continue
         try:
-            if file_sha256(folder / file) != expected:
+            if file_sha256(folder / file, NAMES if file == TOKENIZER else WEIGHTS) != expected:
                 reasons[file] = f"{file} has another checksum than in {source}"
         except UnsuitableFileError as error:
             reasons[file] = f"{file} is {error.strerror}"
