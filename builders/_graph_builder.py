@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,7 @@ class TextGraphBuilder:
         self.needs_heads = any(relation.needs_heads for relation in self.relations)
         """Whether a sentence without heads is an error."""
         self._are_third_party = [is_third_party(relation) for relation in self.relations]
+        self._with_nodes = [relation for relation in self.relations if type(relation).nodes is not Relation.nodes]
         self._dependency = _find_dependency(self.relations)
         self._takes_heads = self.needs_heads or any(relation.takes_heads for relation in self.relations)
         needs_sentences = any(relation.needs_sentences for relation in self.relations)
@@ -235,7 +237,7 @@ class TextGraphBuilder:
         if any(WORD in (relation.source, relation.target) for relation in self.relations):
             nodes[WORD] = layout.word_counts
             data[WORD] = {"position": count_up(layout.word_counts).astype(np.int32)}
-        for relation in self.relations:
+        for relation in self._with_nodes:
             with errors_naming(relation):
                 added = relation.nodes(layout)
                 nodes |= {node_type: new.per_sentence for node_type, new in added.items()}
@@ -267,7 +269,7 @@ def _edges(
         check_nodes(relation, layout, nodes)
     sources, destinations = nodes[relation.source], nodes[relation.target]
     num_sources = int(sources.sum())
-    with errors_naming(relation):
+    with errors_naming(relation) if third_party else nullcontext():
         if isinstance(relation, RangeRelation) and type(relation).edges is RangeRelation.edges:
             first, stop = relation.bounds(layout)
             if third_party:
