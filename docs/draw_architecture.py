@@ -49,7 +49,7 @@ CONCEPTS = (
     Concept(
         "Inputs",
         "models/TextInputs",
-        "texts to `Layout` to rows of numbers; owns tokenizer, vocabulary, embedding, and their files",
+        "texts to a `Corpus`, its batches to rows of numbers; owns tokenizer, vocabulary, embedding, and their files",
         "texts get ids,\nby words or pieces",
     ),
     Concept(

@@ -50,7 +50,7 @@ class InputLayers:
 
 
 class TextInputs:
-    """Texts -> layouts -> rows: tokenizer, vocabulary, features of words, embedding, and their files.
+    """Texts -> corpus, batches -> rows: tokenizer, vocabulary, features of words, embedding, and their files.
 
     Attributes
     ----------

@@ -16,6 +16,12 @@ from graphattn.builders._word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 
 
+def test_tokens_of_a_tokenizer_are_taken_as_they_are():
+    sentence = Sentence.of_tokens(("un", "known"), (0, 0))
+    assert sentence == Sentence(["un", "known"], word_ids=[0, 0])
+    assert (sentence.words, sentence.origin, hash(sentence)) == (("unknown",), None, hash(sentence))
+
+
 def test_sequences_become_tuples():
     sentence = Sentence(["a", "b"], word_ids=[0, 1], heads=[2, 0], deprels=["det", "root"], tags=iter("XY"))
     assert sentence == Sentence(("a", "b"), (0, 1), (2, 0), ("det", "root"), None, ("X", "Y"))

@@ -32,6 +32,7 @@ from graphattn.builders import (
     Window,
 )
 from graphattn.builders._layout import concatenate
+from graphattn.builders._stored import is_stored
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.builders.store import _shards as shards_module
 from graphattn.builders.store import _store as store_module
@@ -325,6 +326,19 @@ def test_selections_of_selections(store, sentences):
     tags = store.texts().column("tags").take([31, 4])
     assert (len(tags), tags[1], list(tags[1:])) == (2, sentences[4].tags, [list(sentences[4].tags)])
     assert list(pickle.loads(pickle.dumps(texts))) == list(texts)
+
+
+def test_a_selection_is_a_store(store, sentences):
+    lengths = store.lengths  # a cached value of the whole
+    some = store.take([40, 3])
+    assert is_stored(some)
+    assert not is_stored(list(some))
+    assert (len(some), some[-1], some[:1]) == (2, sentences[3], [sentences[40]])
+    assert some.lengths.tolist() == lengths[[40, 3]].tolist() == [len(sentences[40]), len(sentences[3])]
+    assert list(some.texts()) == list(some) == [sentences[40], sentences[3]]
+    assert list(store.texts()) == list(store) == sentences
+    with pytest.raises(IndexError):
+        some[2]
 
 
 def test_texts_of_pairs(tmp_path, stored):
