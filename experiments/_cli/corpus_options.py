@@ -12,6 +12,7 @@ from graphattn.options import Option, Options, ParsingOptions, list_options, opt
 
 if TYPE_CHECKING:
     from graphattn.builders.readers._formats import CorpusKind
+    from graphattn.models import Task
 
 CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
 NONE = "none"
@@ -135,6 +136,13 @@ class CorpusOptions(Options):
         if "columns" in options:
             options["columns"] = tuple(None if role.lower() in (NONE, "") else role for role in options["columns"])
         return options
+
+
+def name_corpora(task: type[Task], paths: Sequence[str | Path]) -> dict[str, Sequence[str | Path]]:
+    """Name -> paths of each corpus to evaluate; each path is one, except a file of sources and one of targets."""
+    joined = task.source_and_target_files and not all("," in str(path) for path in paths)
+    corpora = [paths] if joined else [[path] for path in paths]
+    return {" ".join(map(str, corpus)): corpus for corpus in corpora if corpus}
 
 
 def irrelevant_options(kind: CorpusKind) -> set[str]:

@@ -107,7 +107,7 @@ def encode(
     )
     estimator = settings.load_to_read(engine)
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
-    defaults = estimator.get_reading_defaults()
+    defaults = estimator.task_.describe_reading(estimator.corpus_)
     numbered = read_numbered_texts(
         texts,
         estimator.task.corpus_kind,
@@ -134,6 +134,12 @@ def encode(
     tally.report(estimator, "The vectors are NaN there.")
 
 
+def _count_vectors(estimator: Estimator) -> int:
+    """The vectors of an input: two of a pair, unless the model reads it as one sequence."""
+    texts = estimator.task.texts_per_input
+    return 1 if texts == 1 or estimator.task.joins_pairs(estimator.options_) else texts
+
+
 def encode_chunk(
     estimator: Estimator, chunk: Sequence[NumberedText], *, width: int, text: Sequence[str], label: str | None
 ) -> ChunkResult:
@@ -148,7 +154,7 @@ def encode_chunk(
 
     from graphattn.experiments._cli.arrow_tables import read_rows, serialize_arrow
 
-    rows = estimator.vectors_per_input
+    rows = _count_vectors(estimator)
     empty = np.full((rows, width), np.nan, np.float32)
 
     def encode(inputs: list[Any], first: int) -> list[npt.NDArray[np.float32]]:

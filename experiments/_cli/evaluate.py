@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
-from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
+from graphattn.experiments._cli.corpus_options import CorpusOptions, name_corpora, parser_flags
 from graphattn.experiments._cli.flags import Device, Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
 from graphattn.experiments._cli.loaded_models import change_search, load_model, reject_unused
 from graphattn.experiments._cli.output import (
@@ -109,7 +109,7 @@ def evaluate(
         check_output(model / CARD)
     if repair_tags:
         estimator.set_params(repair_tags=True)
-    corpora = estimator.name_corpora(corpus)
+    corpora = name_corpora(estimator.task, corpus)
     details = [name for name in ("picture", "curves", "mistakes") if options[name]]
     if len(corpora) > 1 and details:
         raise ConfigError(f"{{{details[0]}}} is of one corpus; give one", options=details)
@@ -117,7 +117,7 @@ def evaluate(
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
     reading = CorpusOptions(**flag_values).reading
-    training = estimator.get_reading_defaults().get("training", {})
+    training = estimator.task_.describe_reading(estimator.corpus_).get("training", {})
     reading |= {
         name: flag_values[name] for name in (flag_values.keys() & training.keys()) - reading.keys()
     }  # a default is meant

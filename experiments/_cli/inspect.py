@@ -80,7 +80,9 @@ class Inspection:
             raise DataError(
                 "this is a folder", path=text, hint="Name a file in it, or pass the text on standard input."
             )
-        return read_texts(text, estimator.task.corpus_kind, self.options, **estimator.get_reading_defaults())
+        return read_texts(
+            text, estimator.task.corpus_kind, self.options, **estimator.task_.describe_reading(estimator.corpus_)
+        )
 
 
 @with_flags(flag_values=list_options(CorpusOptions, "Input", without=_UNUSED), parser=parser_flags())

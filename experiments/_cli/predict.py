@@ -176,7 +176,7 @@ def predict(
         estimator.task.corpus_kind,
         CorpusOptions(**flag_values),
         split=estimator.inputs_.split,
-        **estimator.get_reading_defaults(),
+        **estimator.task_.describe_reading(estimator.corpus_),
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
         keep_rows=has_rows,
     )
@@ -311,9 +311,9 @@ def predict_chunk(
 
     def format_texts(inputs: list[Any], first: int) -> Sequence[Any]:
         if output == "spans" and table is not None:
-            return list(map(json.loads, estimator.format_predictions(inputs, output)))
+            return list(map(json.loads, _format_tags(estimator, inputs, output)))
         if output != "json" and table is None:
-            return estimator.format_predictions(inputs, output)
+            return _format_tags(estimator, inputs, output)
         rows = estimator.predict_rows(inputs, first=first, n_best=n_best, **row_options)
         if table is not None:
             return rows
@@ -352,6 +352,17 @@ def _fill_table(table: PredictionTable, chunk: Sequence[NumberedText], predictio
 def _has_rows(output: str, *, plain: bool) -> bool:
     """Whether the output is JSON."""
     return output in ("json", "spans") and not plain
+
+
+def _format_tags(tagger: Any, X: Sequence[Any], output: str) -> list[str]:
+    """The predictions of a tagger for each text, as ``conll``, ``html`` or ``spans``."""
+    from graphattn.models._results.entities import format_conll
+
+    if output == "conll":
+        return [format_conll(row["words"], row["tags"]) for row in tagger.predict_rows(X)]
+    if output == "html":
+        return [f"{tagged._repr_html_()}\n" for tagged in tagger.predict_spans(X)]
+    return [json.dumps(tagged.to_row(), ensure_ascii=False) + "\n" for tagged in tagger.predict_spans(X)]
 
 
 def predict_lines(estimator: Estimator, items: Iterable[Any], *, chunk: int = CHUNK, **options: Any) -> Iterator[str]:

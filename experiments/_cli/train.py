@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError, DataError, Hint, RunFolderError, verbatim
-from graphattn.experiments._cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
+from graphattn.experiments._cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE, name_corpora
 from graphattn.experiments._cli.docstrings import read_docstring
 from graphattn.experiments._cli.flags import LazyGroup, Values, as_flag, make_command, with_flags
 from graphattn.experiments._cli.training_run import (
@@ -221,7 +221,7 @@ def train_model(
             _list_skipped(skipped)
         tests = {
             name: estimator.read(paths, **options)
-            for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
+            for name, paths in name_corpora(estimator.task, plan.values["test"] or ()).items()
         }
         if explain:
             resolved = estimator.resolve_options(Facts(examples=count_texts(corpora["training"][0])))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, verbatim, warn_caller
+from graphattn.experiments._cli.corpus_options import name_corpora
 from graphattn.experiments._cli.flags import Values
 from graphattn.experiments._cli.output import name_files, print_metrics, unpack_single
 
@@ -78,7 +79,7 @@ def fit_and_save(
         measured = {name: report.metrics for name, report in reports.items()}
         figures["test"] = measured if len(tests) > 1 else unpack_single(measured)
     notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: format_plan(plan)}
-    test_files = estimator.name_corpora(plan.values["test"] or ()) if reports else {}
+    test_files = name_corpora(estimator.task, plan.values["test"] or ()) if reports else {}
     results = {name_files(test_files[name]): report for name, report in reports.items()}
     estimator.save(out, notes=notes, results=results, corpora=files)
     if tracker:

@@ -124,8 +124,8 @@ class ServedModel:
         """The sentence vector of each text, as an array; two of a pair, unless the model reads it as one sequence."""
 
         def encode(items: list[Any]) -> list[Any]:
-            vectors, rows = self._model.sentence_vectors(items), self._model.vectors_per_input
-            return list(vectors if rows == 1 else vectors.reshape(len(items), rows, -1))
+            vectors = self._model.sentence_vectors(items)
+            return list(vectors if len(vectors) == len(items) else vectors.reshape(len(items), 2, -1))
 
         return _of_each_request(encode, requests)
 

@@ -88,17 +88,6 @@ class Estimator(ScikitLearn):
         X, y, self.corpus_ = self.task_.read(corpus)
         return X, y
 
-    def get_reading_defaults(self) -> dict[str, Any]:
-        """Options with which the training corpus was read, to read texts to predict in the same way."""
-        return self.task_.describe_reading(self.corpus_)
-
-    @classmethod
-    def name_corpora(cls, paths: Sequence[str | Path]) -> dict[str, Sequence[str | Path]]:
-        """Name -> paths of each corpus to evaluate; each path is one, except a file of sources and one of targets."""
-        joined = cls.task.source_and_target_files and not all("," in str(path) for path in paths)
-        corpora = [paths] if joined else [[path] for path in paths]
-        return {" ".join(map(str, corpus)): corpus for corpus in corpora if corpus}
-
     # -- fitting -------------------------------------------------------------------------------------------------------
 
     def fit(
@@ -250,29 +239,6 @@ class Estimator(ScikitLearn):
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
         return self.task_.format_row(x, prediction, probabilities)
-
-    def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:
-        """Predictions as texts, one for each input.
-
-        Parameters
-        ----------
-        X : the inputs
-        output : one of the task's ``output_formats`` other than ``json``
-
-        Raises
-        ------
-        ConfigError
-            when the estimator has no such output
-        """
-        formats = ", ".join(self.task.output_formats)
-        raise ConfigError(
-            f"{{output}} is {output!r}; a model that {self.task.description} has: {formats}", options=("output",)
-        )
-
-    @property
-    def vectors_per_input(self) -> int:
-        """Rows of :meth:`sentence_vectors` for each input."""
-        return 1 if self.task.joins_pairs(self.options_) else self.task.texts_per_input
 
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search; of pairs those of both.

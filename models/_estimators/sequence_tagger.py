@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,7 +20,7 @@ from graphattn.models._estimators.state import list_arguments, preset_option
 from graphattn.models._estimators.tasks.tag import Tagging
 from graphattn.models._estimators.text_classifier import Classes, WeightedOptions
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models._results.entities import TaggedText, format_conll
+from graphattn.models._results.entities import TaggedText
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions, option
 
@@ -142,17 +141,6 @@ class SequenceTagger(Classes):
         text = getattr(x, "text", x)
         words = self.vocabulary_.split(text) if isinstance(text, str) else x
         return super().format_row(words, prediction, probabilities)
-
-    @override
-    def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:
-        if output == "conll":
-            rows = self.predict_rows(X)
-            return [format_conll(row["words"], row["tags"]) for row in rows]
-        if output == "html":
-            return [f"{tagged._repr_html_()}\n" for tagged in self.predict_spans(X)]
-        if output == "spans":
-            return [json.dumps(tagged.to_row(), ensure_ascii=False) + "\n" for tagged in self.predict_spans(X)]
-        return super().format_predictions(X, output)
 
 
 class PerText(list[Any]):

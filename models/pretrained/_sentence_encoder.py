@@ -77,6 +77,10 @@ class Encoding:
     known_columns = KnownColumns()
     prediction_options: frozenset[str] = frozenset()
 
+    def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
+        """No options, since there was no training corpus."""
+        return {}
+
 
 class HeadlessModel(nn.Module):
     """An encoder as the module of an :class:`~graphattn.models._estimators.inspectable.FittedModel`."""
@@ -117,7 +121,7 @@ class SentenceEncoder(Parameters):
     """
 
     _sklearn_auto_wrap_output_keys = frozenset({"transform"})
-    vectors_per_input = 1
+    corpus_: ClassVar[Mapping[str, Any]] = {}
     task: ClassVar[type[Encoding]] = Encoding
     encoder_name = "pretrained"
 
@@ -331,10 +335,6 @@ class SentenceEncoder(Parameters):
     def count_tokens(self, text: str) -> int:
         """The number of token nodes of a text."""
         return int(self._encode([text])[0].lengths[0])
-
-    def get_reading_defaults(self) -> dict[str, Any]:
-        """No options, since there was no training corpus."""
-        return {}
 
     # -- other formats -------------------------------------------------------------------------------------------------
 

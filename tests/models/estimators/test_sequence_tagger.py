@@ -373,5 +373,5 @@ def test_a_model_keeps_how_its_corpus_was_read(tiny, tmp_path):
     loaded = load(tagger.save(tmp_path / "model"))
     assert loaded.corpus_ == tagger.corpus_
     assert loaded.read([tmp_path / "b.data"])[0] == sentences[:1]
-    assert loaded.get_reading_defaults()["labels"] >= {"B-PER", "O"}
+    assert loaded.task_.describe_reading(loaded.corpus_)["labels"] >= {"B-PER", "O"}
     assert tiny("tagger", training={"epochs": 1}).fit(sentences).corpus_ == {}

@@ -153,11 +153,13 @@ def test_a_type_has_the_same_colour_in_each_text(tagger):
 
 
 def test_rows_are_json(tagger):
-    (line,) = tagger.format_predictions([["Paris", "was"]], "spans")
     (tagged,) = tagger.predict_spans([["Paris", "was"]])
     (span,) = tagged.spans
     confidence = round(span.confidence, 6)
-    assert json.loads(line) == {"text": "Paris was", "spans": [{**span._asdict(), "confidence": confidence}]}
+    assert json.loads(json.dumps(tagged.to_row())) == {
+        "text": "Paris was",
+        "spans": [{**span._asdict(), "confidence": confidence}],
+    }
 
 
 def test_conll_is_read_back(tmp_path):
