@@ -1,7 +1,7 @@
-"""An attention call, which is all that a backend gets: the heads of all relations of a layer, and their rows of nodes.
+"""The argument of a backend: the heads of all relations of a layer, and their queries, keys and values.
 
-A backend is a function of an :class:`AttentionCall`. Heads on an identity never reach one that computes group by group:
-the softmax over a single edge is one, so their outputs are their values.
+The softmax over a single edge is one, so heads on an identity copy their values. :func:`make_spans` decides which heads
+do. A backend that computes one group after the other does not see them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from graphattn._edges import Edges
 from graphattn._gradients import with_zero_gradients
+from graphattn.exceptions import BackendError
 
 Rows: TypeAlias = Tensor | tuple[Tensor, Tensor, Tensor]
 """(N, P, D) queries, keys and values of all heads in one tensor; or three: (N_dst, H, D), (N_src, H, D), (N_src, H, F).
@@ -29,8 +30,6 @@ GroupBackend: TypeAlias = "Callable[[AttentionCall], Iterable[GroupResult]]"
 """A backend that computes one group after the other; :func:`join_groups` joins its results."""
 Backend: TypeAlias = "Callable[[AttentionCall], tuple[Tensor, list[Tensor]]]"
 """Outputs (N_dst, H, F) of all heads; and, on request, the weights (E, heads) of each relation in CSC order."""
-
-
 Places: TypeAlias = tuple[slice, slice | None]
 """Numbers of heads, and their columns among the queries and the keys; None for heads that have none."""
 
@@ -159,7 +158,12 @@ def join_groups(call: AttentionCall, results: Iterable[GroupResult]) -> tuple[Te
 def _find_result(span: Span, group: HeadGroup, dropout: float, computed: Iterator[GroupResult]) -> GroupResult:
     if not span.num_heads:
         return group.value, group.value.new_zeros(span.edges.num_edges, 0)
-    return _copy_values(group, dropout) if span.copies else next(computed)
+    if span.copies:
+        return _copy_values(group, dropout)
+    result = next(computed, None)
+    if result is None:
+        raise BackendError("the backend yielded fewer results than the call has groups")
+    return result
 
 
 def _copy_values(group: HeadGroup, dropout: float) -> tuple[Tensor, Tensor]:

@@ -139,6 +139,12 @@ def test_the_backend_dgl_needs_dgl(monkeypatch, random_tensors):
         attend(WINDOW, *random_tensors(3, 3), backend="dgl")
 
 
+def test_a_backend_that_leaves_out_a_group(registered, random_tensors):
+    register_backend("lazy", lambda call: [])
+    with pytest.raises(BackendError, match="fewer results than the call has groups"):
+        attend(WINDOW, *random_tensors(3, 3), backend="lazy")
+
+
 def test_backends_do_not_compute_identities_without_a_bias(registered, random_tensors):
     rows = random_tensors(3, 3)
     for bias in (None, torch.zeros(3, 2, dtype=torch.float64)):
