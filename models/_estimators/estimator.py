@@ -231,14 +231,13 @@ class Estimator(ScikitLearn):
         probabilities : add the probability of each class
         """
         X = as_list(X, self.task_)
-        if not probabilities:
-            return [self.format_row(x, prediction) for x, prediction in zip(X, self.predict(X), strict=True)]
-        labels, rows = self.predict_with_probabilities(X)
-        return [self.format_row(*row) for row in zip(X, labels, rows, strict=True)]
+        columns = self.predict_with_probabilities(X) if probabilities else (self.predict(X),)
+        rows = self.task_.rows
+        return [rows.format(self._show_input(x), *row) for x, *row in zip(X, *columns, strict=True)]
 
-    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
-        """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
-        return self.task_.format_row(x, prediction, probabilities)
+    def _show_input(self, x: Any) -> Any:
+        """The input that a row of output has."""
+        return x
 
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search; of pairs those of both.

@@ -137,10 +137,9 @@ class SequenceTagger(Classes):
         return spans
 
     @override
-    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
+    def _show_input(self, x: Any) -> Any:
         text = getattr(x, "text", x)
-        words = self.vocabulary_.split(text) if isinstance(text, str) else x
-        return super().format_row(words, prediction, probabilities)
+        return self.vocabulary_.split(text) if isinstance(text, str) else x
 
 
 class PerText(list[Any]):

@@ -201,4 +201,5 @@ class Translator(Estimator):
     ) -> list[dict[str, Any]]:
         X = as_list(X, self.task_)
         outputs = self.outputs(X, count=n_best, first=first)
-        return [self.format_row(*row) for row in zip(X, outputs, strict=True)]
+        rows = self.task_.rows
+        return [rows.format(x, output) for x, output in zip(X, outputs, strict=True)]

@@ -32,12 +32,13 @@ from graphattn.models._estimators.indicators import (
     is_collection,
     list_rows,
 )
-from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
+from graphattn.models._estimators.inputs import resolve_labels, single_target
 from graphattn.models._estimators.labels import LabelSet, plain_label
 from graphattn.models._estimators.tasks.explain import ClassExplainer, Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
+from graphattn.models._estimators.tasks.rows import ClassRows, Rows
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
@@ -138,13 +139,10 @@ class Classification(LabelTask):
                 options=("label_separator",),
             )
 
+    @property
     @override
-    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
-        if isinstance(prediction, tuple):
-            return {**input_fields(x), "labels": list(prediction)}
-        if getattr(prediction, "ndim", 0) == 1:
-            return {**input_fields(x), "labels": self.classes[prediction.astype(bool)].tolist()}
-        return {**input_fields(x), "label": plain_label(prediction)}
+    def rows(self) -> Rows:
+        return ClassRows(self.classes.tolist())
 
     # -- labels --------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
-from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
+from graphattn.models._results.class_probabilities import ClassProbabilities
 from graphattn.models._results.reports import Outcomes, Report
 from graphattn.models.training._hints import hint_at_invisible_ends, hint_at_single_class
 
@@ -158,19 +158,6 @@ class LabelTask(Task):
         self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
         """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""
-
-    @override
-    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
-        row = self.format_prediction(x, prediction)
-        if probabilities is None:
-            return row
-        shares = list(map(self._by_class, probabilities)) if probabilities.ndim == 2 else self._by_class(probabilities)
-        return {**row, "probabilities": shares}
-
-    def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
-        """Class -> probability; keys are JSON strings, such as ``true`` for True."""
-        names = map(name_class, self.classes.tolist())
-        return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
 
     @override
     def explain(self, model: Any) -> Explainer:

@@ -16,8 +16,9 @@ from typing_extensions import override
 from graphattn.builders import Example, Sentence
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import DataError, verbatim
-from graphattn.models._estimators.inputs import input_fields, resolve_labels, single_target
+from graphattn.models._estimators.inputs import resolve_labels, single_target
 from graphattn.models._estimators.tasks.explain import Explainer, NumberExplainer
+from graphattn.models._estimators.tasks.rows import NumberRows, Rows
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -74,9 +75,10 @@ class Regression(Task):
         for label in store.texts().column("label"):
             parse_number(label, path=str(path))
 
+    @property
     @override
-    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
-        return {**input_fields(x), "value": shorten(float(prediction), self.scale)}
+    def rows(self) -> Rows:
+        return NumberRows(self.scale)
 
     # -- labels --------------------------------------------------------------------------------------------------------
 

@@ -25,11 +25,12 @@ from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, e
 from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.class_weights import class_weights
-from graphattn.models._estimators.inputs import input_fields, resolve_labels
+from graphattn.models._estimators.inputs import resolve_labels
 from graphattn.models._estimators.labels import LabelSet
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.label_task import LabelTask
 from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
+from graphattn.models._estimators.tasks.rows import Rows, TagRows
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -116,9 +117,10 @@ class Tagging(LabelTask):
         if not store.manifest.tags:
             raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
 
+    @property
     @override
-    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
-        return {"words": input_fields(x)["words"], "tags": list(prediction)}
+    def rows(self) -> Rows:
+        return TagRows(self.classes.tolist())
 
     @property
     @override

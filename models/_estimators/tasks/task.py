@@ -20,6 +20,7 @@ from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
 from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, expand_recipe
+from graphattn.models._estimators.tasks.rows import Rows
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
@@ -355,15 +356,12 @@ class Task:
     ) -> Report:
         """Metrics, outcomes and mistakes of predictions; ``rerun`` predicts texts again."""
 
-    # -- rows of output ------------------------------------------------------------------------------------------------
+    # -- rows and explanations -----------------------------------------------------------------------------------------
 
+    @property
     @abstractmethod
-    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
-        """Input and prediction as a row of JSON."""
-
-    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
-        """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
-        return self.format_prediction(x, prediction)
+    def rows(self) -> Rows:
+        """Formats predictions as rows of output."""
 
     @abstractmethod
     def explain(self, model: Any) -> Explainer:

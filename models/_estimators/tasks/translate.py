@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from graphattn._devices import to_device
 from graphattn._validation import require_choice, require_multiple
-from graphattn.builders import Example
 from graphattn.builders._subwords import join_pieces
 from graphattn.builders._values import describe_value, is_list, read_strings
 from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
@@ -26,12 +25,13 @@ from graphattn.models._decoders.generation import generate
 from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, shift_right
 from graphattn.models._decoders.options import PRESETS, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import EncoderOptions
-from graphattn.models._estimators.inputs import as_list, input_fields
+from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
 from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
 from graphattn.models._estimators.tasks.recipes import Recipe
+from graphattn.models._estimators.tasks.rows import OutputRows, Rows
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -123,13 +123,10 @@ class Translation(Task):
     def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
+    @property
     @override
-    def format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
-        """A source and its outputs, one or several."""
-        outputs = prediction if isinstance(prediction, list) else [prediction]
-        rows = [{"text": output.text, "score": round(output.score, 6)} for output in outputs]
-        source = x.text if isinstance(x, Example) else x
-        return {**input_fields(source), "outputs": rows}
+    def rows(self) -> Rows:
+        return OutputRows()
 
     # -- inputs and targets --------------------------------------------------------------------------------------------
 
