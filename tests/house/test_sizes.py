@@ -1,0 +1,31 @@
+"""What stays small: the root of models, the estimator, and the task that docs/extend.md writes."""
+
+import inspect
+import re
+
+from graphattn.models import Estimator
+
+MOST_MODULES, MOST_PUBLIC, MOST_PRIVATE, MOST_LINES = 8, 30, 20, 25
+
+
+def test_models_has_few_modules_at_its_root(root):
+    assert len(list((root / "models").glob("*.py"))) <= MOST_MODULES
+
+
+def test_an_estimator_has_few_methods_of_its_own():
+    methods = [name for name, value in vars(Estimator).items() if callable(value) or isinstance(value, property)]
+    public = [name for name in methods if not name.startswith("_")]
+    assert len(public) <= MOST_PUBLIC
+    assert len(methods) - len(public) <= MOST_PRIVATE
+
+
+def test_estimators_are_no_mixins():
+    for level in inspect.getmro(Estimator)[:-1]:
+        assert len(level.__bases__) == 1
+
+
+def test_a_task_is_short(root):
+    page = (root / "docs" / "extend.md").read_text(encoding="utf-8")
+    section = page[page.index("## A task") : page.index("## Inputs")]
+    (block,) = (code for code in re.findall(r"```python\n(.*?)```", section, re.DOTALL) if "@register_task" in code)
+    assert sum(bool(line.strip()) for line in block.splitlines()) <= MOST_LINES
