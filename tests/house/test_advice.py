@@ -120,7 +120,7 @@ def find_wrong_flags(module, flags):
 # Options of Python alone: of messages that the command line does not show.
 PYTHON_ONLY = {"by", "rank", "target", "x", "prefix", "output", "word", "warm_start", "maps"}
 # Options of the command line alone: of messages about corpora and the models that commands load.
-COMMANDS_ONLY = {"threshold", "text_column", "label_column"}
+COMMANDS_ONLY = {"threshold", "text_column", "label_column", "output"}
 # Flags of other programs.
 NO_MESSAGES = {"graphattn.experiments._commit", "graphattn.experiments._cli.synonyms"}
 
