@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from multiprocessing import forkserver
@@ -48,7 +49,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that need the corpora with `data`; with several workers, start with the files of slow tests."""
+    """Mark tests that need the corpora with `data`; with several workers, start with long files."""
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
@@ -57,9 +58,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         peers = [package for value in parameters for package in getattr(value, "packages", ())]
         if find_spec("dgl") is None and "dgl" in [*names, *peers]:
             item.add_marker(pytest.mark.skip(NO_DGL))
-    if hasattr(config, "workerinput"):  # a worker runs whole files; a slow one at the end would run alone
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: item.path not in slow)
+    if hasattr(config, "workerinput"):  # a worker runs whole files; a long one at the end would run alone
+        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+        items.sort(key=lambda item: -slow[item.path])
 
 
 def pytest_collection_finish() -> None:

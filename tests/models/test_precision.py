@@ -14,6 +14,12 @@ from graphattn.models._encoders import ENCODERS, encoder_options
 
 TINY = {"hidden": 12, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
 KINDS = ("classifier", "pair", "tagger", "translator", "regressor")
+# Every task with the default encoder, and every encoder in a classifier; all pairs of them are slow.
+PAIRS = [
+    pytest.param(encoder, kind, marks=[] if kind == "classifier" or encoder == "ms-trans" else pytest.mark.slow)
+    for encoder in ENCODERS
+    for kind in KINDS
+]
 POOLINGS = ("concat", "max", "mean", "mean-max", "cls", "unit-mean", "source2token")
 
 
@@ -95,14 +101,12 @@ def check_model(estimator, data):
     assert torch.autograd.gradcheck(loss_of, parameters, fast_mode=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("encoder", "kind"), PAIRS)
 def test_every_encoder_in_every_task(encoder, kind, trained):
     check_model(*trained(kind, encoder))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("encoder", "kind"), PAIRS)
 def test_every_encoder_in_every_task_in_half_precision(encoder, kind, trained):
     """Sums of gradients do not stop growing: the mean gradient of repeated texts is that of the texts."""
     estimator, data = trained(kind, encoder)
