@@ -144,6 +144,7 @@ def test_the_ground_floor_needs_few_packages(modules):
     assert {name: at for name, at in list_foreign_imports(ground).items() if name not in GROUND_FLOOR_NEEDS} == {}
 
 
+@pytest.mark.slow
 def test_the_ground_floor_does_not_load_upper_floors(requirements):
     script = (
         "import sys, json, torch\n"
@@ -172,7 +173,7 @@ def test_type_checkers_see_the_public_names(modules):
         assert getattr(graphattn, name) is getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("package", ["graphattn", "dgl"])
+@pytest.mark.parametrize("package", ["graphattn", pytest.param("dgl", marks=pytest.mark.slow)])
 def test_importing_prints_nothing(package):
     script = "import graphattn" if package == "graphattn" else "from graphattn import import_dgl; import_dgl()"
     command = [sys.executable, "-W", "default", "-c", script]

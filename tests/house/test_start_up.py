@@ -45,6 +45,7 @@ def test_importing_the_package_loads_nothing_slow():
     assert list_loaded("import graphattn") & SLOW == set()
 
 
+@pytest.mark.slow
 def test_importing_estimators_loads_no_compiler():
     assert list_loaded("from graphattn import TextClassifier") & {"numba", "llvmlite", "triton"} == set()
 
@@ -64,6 +65,7 @@ def model(tmp_path_factory):
     return classifier.save(tmp_path_factory.mktemp("start") / "model")
 
 
+@pytest.mark.slow
 def test_predicting_loads_little_beyond_pytorch(model, tmp_path):
     (tmp_path / "texts.txt").write_text("a good film\n", encoding="utf-8")
     api = f"import graphattn\ngraphattn.load({str(model)!r}).predict(['a good film'])"

@@ -18,6 +18,7 @@ from graphattn.options import list_options
 
 HIDDEN = 20  # a multiple of every encoder's heads
 
+slow = pytest.mark.slow
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 
 
@@ -26,7 +27,9 @@ def small(encoder):
 
 
 @every_encoder
-@pytest.mark.parametrize("kind", ["classifier", "pair", "crf", "translator"])
+@pytest.mark.parametrize(
+    "kind", ["classifier", *(pytest.param(kind, marks=slow) for kind in ("pair", "crf", "translator"))]
+)
 def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same_weights, tmp_path):
     inputs, _ = corpus(kind, 16)
     estimator = fitted(kind, encoder)
@@ -40,6 +43,7 @@ def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same
     assert same_weights(again, estimator)
 
 
+@pytest.mark.slow
 @every_encoder
 def test_a_killed_run_resumes_with_identical_results(encoder, corpus, tiny, tmp_path, killed_at, same_weights):
     texts, labels = corpus("classifier", 20)
@@ -121,6 +125,7 @@ def test_the_docs_mention_it(encoder, request):
     assert f"`{encoder}`" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @every_encoder
 def test_compiled_equals_eager(encoder, corpus, fitted):
     """The encoder inside a function of one's own, and the whole model."""
@@ -151,6 +156,7 @@ def test_compiled_equals_eager(encoder, corpus, fitted):
                 torch.testing.assert_close(run(compiled_model, batch), run(model, batch))
 
 
+@pytest.mark.slow
 @every_encoder
 def test_func_grad_of_the_parameters(encoder, corpus, fitted):
     texts, labels = corpus("classifier", 16)

@@ -82,6 +82,7 @@ def test_it_is_not_for_training():
         TextClassifier(training=TrainingOptions(precision="int8")).fit(["a", "b"], ["x", "y"])
 
 
+@pytest.mark.slow
 def test_products_that_saturate_are_replaced_by_float32():
     """oneDNN without VNNI, as on a processor that lacks it; on some, its products are exact all the same."""
     root = str(Path(graphattn.__file__).parents[1])

@@ -14,6 +14,7 @@ for row in measure(Settings(("sm80 bfloat16 32",))).rows:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton has wheels for Linux only")
 def test_kernels_spill_nothing_and_fit_a_multiprocessor_twice():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)

@@ -145,6 +145,7 @@ def test_texts_have_the_tokens_of_the_workload(directory):
     assert tuple(graph.batch_num_nodes().tolist()) == RAGGED.lengths
 
 
+@pytest.mark.slow
 def test_every_task_has_rows(directory, fix_memory):
     fix_memory({"ours": 3, "transformers": 8}, held=2, libraries=1021)
     settings = Settings(("2x6",), repeats=1, peers=("transformers",))

@@ -24,6 +24,7 @@ def test_the_peak_remains_until_it_is_reset():
     assert peak_bytes() - before < 0.5 * SIZE
 
 
+@pytest.mark.slow
 def test_a_fresh_process_measures_arrays_per_edge():
     """Weights: at least one number for each pair."""
     workload = uniform(1, 1024)

@@ -188,6 +188,7 @@ def test_cross_validation_of_taggers(tiny):
     assert len(scores) == 1
 
 
+@pytest.mark.slow
 def test_grid_search(corpus, tiny):
     texts, labels = corpus("classifier", 24)
     search = GridSearchCV(
@@ -279,6 +280,7 @@ def test_a_table_of_texts_or_pairs(kind, corpus, tiny, same_weights):
         estimator.predict(np.concatenate([table] * 3, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ensemble",
     [
@@ -297,6 +299,7 @@ def test_ensembles_and_pipelines_with_a_table(ensemble, corpus, able):
     assert fitted.score(frame.map(lambda text: f"{text} a film"), labels) > 0.9  # texts that are one word: 0.5
 
 
+@pytest.mark.slow
 def test_threads_fit_and_predict(corpus, tiny, fitted, figures, same_weights):
     kinds = ("classifier", "crf", "translator")
     alone = [tiny(kind).fit(*corpus(kind)) for kind in kinds]

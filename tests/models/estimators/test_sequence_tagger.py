@@ -61,6 +61,7 @@ def test_one_row_of_probabilities_for_each_word(kind, corpus, fitted):
         np.testing.assert_allclose(row.sum(1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_sub_words_have_one_tag_for_each_word(corpus, able):
     words, tags = corpus("crf", 60)
     estimator = able("crf", {"level": "bpe", "vocabulary_size": 30}).fit(words, tags)
@@ -315,6 +316,7 @@ def roles():
     return sentences * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["word", "bpe"])
 def test_roles_depend_on_the_marked_predicate(level, roles, able, tmp_path):
     inputs = {"predicate_embedding": 6, "level": level}

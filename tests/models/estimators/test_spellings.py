@@ -32,6 +32,11 @@ FORMS = ("NFC", "NFD", "mixed")
 pytestmark = pytest.mark.filterwarnings("ignore::graphattn.exceptions.GraphAttnWarning")
 
 
+def slow(*values):
+    """Parameters of a slow test."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def write(value, form):
     """A text, or a list or tuple of values, in a Unicode form; other values as they are."""
     if isinstance(value, str):
@@ -94,11 +99,11 @@ def results_in_every_form(make, inputs, labels):
     "options",
     [
         {},
-        {"inputs": {"suffixes": 3}},
-        {"gazetteer": True},
-        {"inputs": {"level": "bpe", "vocabulary_size": 80}},
-        {"inputs": {"lowercase": False}},
-        {"class_weight": "balanced"},
+        slow({"inputs": {"suffixes": 3}}),
+        slow({"gazetteer": True}),
+        slow({"inputs": {"level": "bpe", "vocabulary_size": 80}}),
+        slow({"inputs": {"lowercase": False}}),
+        slow({"class_weight": "balanced"}),
     ],
     ids=["default", "suffixes", "gazetteer", "bpe", "cased", "weights"],
 )
@@ -112,12 +117,12 @@ def test_taggers(options, tagged, make):
     ("kind", "options"),
     [
         (TextClassifier, {}),
-        (TextClassifier, {"inputs": {"characters": True, "suffixes": 2}}),
-        (TextClassifier, {"multilabel": True}),
-        (TextClassifier, {"class_weight": {"lieue\u0301": 2.0, "O": 1.5}}),
-        (PairClassifier, {}),
-        (TextRegressor, {}),
-        (PairRegressor, {}),
+        slow(TextClassifier, {"inputs": {"characters": True, "suffixes": 2}}),
+        slow(TextClassifier, {"multilabel": True}),
+        slow(TextClassifier, {"class_weight": {"lieue\u0301": 2.0, "O": 1.5}}),
+        slow(PairClassifier, {}),
+        slow(TextRegressor, {}),
+        slow(PairRegressor, {}),
     ],
 )
 def test_texts(kind, options, tagged, make):
@@ -134,6 +139,7 @@ def test_texts(kind, options, tagged, make):
     assert all(result == first for result in others)
 
 
+@pytest.mark.slow
 def test_labels_keep_their_first_form_with_one_hint(tagged, make, tmp_path):
     inputs = [" ".join(sentence) for sentence in tagged[0]]
     names = ["cafe\u0301", "café", "tea"] * 20
@@ -147,6 +153,7 @@ def test_labels_keep_their_first_form_with_one_hint(tagged, make, tmp_path):
     assert loaded.score(inputs, ["café"] * 60) == loaded.score(inputs, ["cafe\u0301"] * 60)
 
 
+@pytest.mark.slow
 def test_warm_starts_keep_the_form_of_the_model(tagged, make):
     words, tags = tagged
     model = make(SequenceTagger, warm_start=True).fit(write(words[:40], "NFD"), write(tags[:40], "NFD"))

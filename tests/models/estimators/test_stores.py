@@ -59,9 +59,13 @@ def _weights(estimator):
 
 
 PIECES = {"characters": True, "level": "bpe", "vocabulary_size": 60}
+OTHER_MODELS = [*((kind, {}) for kind in KINDS[1:]), ("pair", PIECES)]
 
 
-@pytest.mark.parametrize(("kind", "inputs"), [*((kind, {}) for kind in KINDS), ("pair", PIECES), ("crf", PIECES)])
+@pytest.mark.parametrize(
+    ("kind", "inputs"),
+    [("classifier", {}), ("crf", PIECES), *(pytest.param(*each, marks=pytest.mark.slow) for each in OTHER_MODELS)],
+)
 def test_models_are_identical(kind, inputs, corpus, tiny, stored):
     texts, labels = corpus(kind)
     store, items = stored(texts, labels), list(_items(texts, labels))
@@ -162,6 +166,7 @@ def test_single_texts_are_not_pairs(tiny, stored):
         tiny("pair").fit(store)
 
 
+@pytest.mark.slow
 def test_the_store_is_not_loaded_into_memory(tmp_path, tiny, monkeypatch):
     """Peaks of the memory of Python and NumPy; PyTorch holds a batch and the model."""
     path = tmp_path / "corpus.tsv"

@@ -54,6 +54,7 @@ def test_inputs_with_their_targets(tiny, corpus):
     assert np.array_equal(tiny("regressor").fit(texts, np.array(y)).predict(texts), expected)
 
 
+@pytest.mark.slow
 def test_weights_are_like_copies(tiny, corpus):
     texts, y = corpus("regressor")
     regressor = tiny("regressor").fit(texts, y)
@@ -67,6 +68,7 @@ def test_weights_are_like_copies(tiny, corpus):
     assert abs(only.predict(texts)[39] - y[39]) < 0.2
 
 
+@pytest.mark.slow
 def test_linear_branch_is_ridge_regression(tiny, corpus):
     texts, y = corpus("regressor", 200)
     regressor = tiny("regressor", head={"linear_branch": True}, training={"epochs": 1}).fit(texts, y)

@@ -39,6 +39,7 @@ def trees(texts):
     return [Sentence(text.split(), heads=range(len(text.split()))) for text in texts]
 
 
+@pytest.mark.slow
 def test_it_memorises_pairs_and_generalises(toy_pairs):
     sources, targets = toy_pairs(250)
     sizes = {"hidden": 64, "layers": 2, "heads": 4, "ffn": 128, "dropout": 0.0}

@@ -222,6 +222,7 @@ def test_other_options_may_change(corpus, tiny):
     assert estimator.encoder_.dropout == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "before", "after", "lost"),
     [

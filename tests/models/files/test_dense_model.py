@@ -82,6 +82,7 @@ def test_a_regressor():
     np.testing.assert_allclose(found, regressor.predict(TEXTS), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_is_compiled_without_breaks_and_exported():
     _dynamo.reset()
     classifier = fit()
@@ -150,6 +151,7 @@ def test_other_edges_are_named():
         make_dense_encoder(MSTransEncoder(encoder(relations="star=1,dilated:3:2=1")))
 
 
+@pytest.mark.slow
 def test_onnx_of_empty_texts_without_cls(tmp_path):
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
@@ -169,6 +171,7 @@ def test_onnx_of_empty_texts_without_cls(tmp_path):
             np.testing.assert_allclose(found, model(*rows.values()), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_onnx_file_has_labels_and_thresholds(tmp_path):
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxscript")

@@ -216,6 +216,7 @@ def test_a_model_is_pushed_with_its_card(hub, model, pushed):
     assert 'graphattn.load("me/films")' in files["README.md"].decode()
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub_is_used_like_a_directory(call, model, pushed):
     expected = load(model).predict_rows(["a good film"])
     code, out, err = call("predict", "me/films", "a good film")
@@ -227,6 +228,7 @@ def test_a_model_of_the_hub_is_used_like_a_directory(call, model, pushed):
     assert (code, err, [json.loads(out)]) == (0, "", expected)
 
 
+@pytest.mark.slow
 def test_in_python_with_a_revision(hub, call, model, pushed):
     first = hub.find("me/films", "main")
     script = f"""
@@ -243,6 +245,7 @@ print(hub.predict(["a good film"]).tolist(), graphattn.load("me/films", revision
     assert rest == f"{load(model).predict(['a good film']).tolist()} True"
 
 
+@pytest.mark.slow
 def test_only_files_of_a_model_are_downloaded(hub, call, model):
     files = {path.name: path.read_bytes() for path in model.iterdir()}
     hub.commit("me/dangerous", {**files, "pytorch_model.bin": b"pickle", "code.py": b"raise SystemExit"})
@@ -329,6 +332,7 @@ def test_a_revision_that_does_not_exist(call, pushed):
     assert err.splitlines()[-1].endswith("(there is no such revision)")
 
 
+@pytest.mark.slow
 def test_a_typing_error_in_a_path_is_not_looked_up(hub, call, model):
     (model.parent / "models").mkdir()
     script = f"import os, graphattn; os.chdir({str(model.parent)!r}); graphattn.load('models/modle')"

@@ -30,6 +30,7 @@ def attention():
     return names["attention"]
 
 
+@pytest.mark.slow
 def test_a_notebook_runs(tmp_path):
     """A kernel shows the view with the table as fallback, and receives what a notebook's page chooses."""
     pytest.importorskip("anywidget")

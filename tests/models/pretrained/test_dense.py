@@ -57,6 +57,7 @@ def test_other_edges(save_trained):
         SentenceEncoder(folder, heads="window:5|global").to_dense()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::graphattn.exceptions.TruncationWarning")
 def test_an_onnx_file(save_trained, tmp_path):
     """The tokenizer beside the file gives its inputs; other numbers of texts and tokens than in the export."""

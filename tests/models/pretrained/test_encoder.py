@@ -141,6 +141,7 @@ def test_a_compiled_layer_equals_an_eager_one(save_model, ids):
             torch.testing.assert_close(encoder(graph_of(encoder, ids[:count])), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_states_and_gradients_in_the_precision_of_the_parameters(save_model, family, dtype):
@@ -301,6 +302,7 @@ def test_predictions_in_bfloat16_are_close(save_model, family, heads, ids_of_lon
     assert all(torch.isfinite(part).all() for layer in weights for part in layer.values())
 
 
+@pytest.mark.slow
 @IN_BFLOAT16
 def test_gradients_in_bfloat16_are_close(save_model, family, heads, ids_of_long_texts):
     encoder = PretrainedEncoder.from_directory(save_model(family), heads=heads)
@@ -332,6 +334,7 @@ def test_gradient_checkpointing_changes_nothing(save_model, ids):
     torch.testing.assert_close(*gradients)
 
 
+@pytest.mark.slow
 def test_training_on_a_long_text_keeps_less(save_model):
     encoder = PretrainedEncoder.from_directory(save_model("bert"), heads="window:3", max_length=16_500).train()
 

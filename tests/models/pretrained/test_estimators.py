@@ -256,6 +256,7 @@ def test_flags_override_a_file_and_both_override_the_defaults_of_fine_tuning(tmp
     assert made["training"].average is None
 
 
+@pytest.mark.slow
 def test_a_search_over_pretrained_models(folder, tmp_path):
     search = GridSearchCV(
         TextClassifier(SMALL, training=TrainingOptions(epochs=1, precision="32")),

@@ -208,6 +208,7 @@ def test_few_labels_are_cross_validated(folder, capsys):
     assert set(grown.classes_) == {"neg", "other", "pos"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "y", "training", "options"),
     [
@@ -269,6 +270,7 @@ def test_vectors_in_the_run_folder_are_read_again(folder, tmp_path):
     assert cache.stat().st_mtime_ns != written
 
 
+@pytest.mark.slow
 def test_options_that_no_flag_sets_leave_the_choice(folder):
     made = TrainingPlan.of(TextClassifier, {"pretrained": str(folder), "seed": 1}).estimator(progress=False)
     assert set(made.fit(TEXTS * 5, LABELS * 5).mixture_) == set(TUNINGS)
@@ -299,11 +301,13 @@ def test_a_class_with_one_example_and_a_weight(folder):
     assert few.temperature_ < 3  # the score of a class that is unknown in a fold does not count
 
 
+@pytest.mark.slow
 def test_a_metric_needs_a_dev_set(folder):
     training = TrainingOptions(metric="macro_f1", progress=False, precision="32")
     assert make(TextClassifier, folder, training).fit(TEXTS * 5, LABELS * 5).num_examples_ == {"training": 72, "dev": 8}
 
 
+@pytest.mark.slow
 def test_thresholds_are_chosen_on_the_same_scores_as_the_temperature(folder, capsys):
     arguments = {"tune_threshold": "f1"}
     tuned = make(TextClassifier, folder, arguments=arguments).fit(TEXTS * 5, LABELS * 5, callbacks=[EpochLines()])

@@ -71,6 +71,7 @@ def test_the_memory_is_that_of_the_directory(folder):
     assert translator.count_tokens("a dog") == len("adog") + 2
 
 
+@pytest.mark.slow
 def test_it_learns(folder):
     training = {**TRAINING, "epochs": 80, "learning_rate": 5e-3, "warmup_steps": 20, "label_smoothing": 0.0}
     wide = NoEncoderOptions(hidden=32)

@@ -119,7 +119,10 @@ RESUMED = {
 }
 
 
-@pytest.mark.parametrize("name", RESUMED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ("middle epoch", "crf") else pytest.mark.slow) for name in RESUMED],
+)
 def test_a_killed_run_resumes_with_identical_results(name, corpus, tiny, tmp_path, killed_at, same_weights):
     """Of the epochs before the one in which it was killed, none is trained again."""
     (kind, settings, more, place), steps = RESUMED[name], Steps()
@@ -140,6 +143,7 @@ def test_a_killed_run_resumes_with_identical_results(name, corpus, tiny, tmp_pat
     assert same_weights(disturbed, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_run_killed_inside_an_epoch_resumes_there(corpus, tiny, run_in_fork, tmp_path, same_weights):
     """Resumed at the batch after the last checkpoint, the run gives identical weights and metrics."""
     texts, labels = corpus("classifier")
@@ -180,6 +184,7 @@ def test_checkpoints_inside_an_epoch_follow_the_interval(corpus, tiny, tmp_path,
     assert epochs_saved(4.0) == [(0, 3), (0, 5), (1, 3), (1, 5)]
 
 
+@pytest.mark.slow
 def test_a_kill_while_writing_a_checkpoint(corpus, tiny, tmp_path, monkeypatch, same_weights):
     """A checkpoint is written atomically; leftover files are ignored."""
     texts, labels = corpus("classifier")

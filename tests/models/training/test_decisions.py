@@ -182,6 +182,7 @@ def test_the_rarer_of_two_classes_has_a_threshold(rare, tmp_path):
     np.testing.assert_array_equal(again.predict(texts) == "spam", shares > 0.5)
 
 
+@pytest.mark.slow
 def test_a_small_dev_set_is_replaced_by_cross_validation(capsys):
     texts = make_texts(120)
     classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING, tune_threshold="balanced_accuracy")
@@ -238,6 +239,7 @@ def test_a_threshold_is_dropped_if_a_class_of_the_model_to_continue_from_does_no
     assert classifier.task_.thresholds is None
 
 
+@pytest.mark.slow
 def test_cross_validation_with_the_labels_of_the_model_to_continue_from():
     texts = make_texts(40)
     labels = word_labels(texts)

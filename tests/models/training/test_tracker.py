@@ -49,6 +49,7 @@ def test_tensorboard(corpus, tiny, tmp_path):
     assert "test_report.txt/text_summary" in tags["tensors"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_mlflow_with_a_local_file_store(corpus, tiny, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")

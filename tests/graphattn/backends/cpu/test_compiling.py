@@ -47,6 +47,7 @@ def test_message_about_slow_compilation(monkeypatch, is_terminal, kernels, messa
     assert stream.getvalue() == message
 
 
+@pytest.mark.slow
 def test_kernels_without_a_cache_folder():
     """Numba finds no cache folder with this locator, which serves notebooks only."""
     program = (
@@ -65,6 +66,7 @@ def test_kernels_without_a_cache_folder():
     assert done.stdout.split() == ["8.0", "None"], done.stderr
 
 
+@pytest.mark.slow
 def test_without_compilation_kernels_are_an_error():
     program = """
 import torch
@@ -106,6 +108,7 @@ print(sum(tripled.stats.cache_hits.values()))
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_is_recompiled_when_another_kernel_file_changes(tmp_path):
     folder = tmp_path / "site" / "graphattn"
     shutil.copytree(Path(graphattn.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -187,6 +190,7 @@ print([doubled(np.ones(1, name)).dtype.name for name in sys.argv[1:]])
 """
 
 
+@pytest.mark.slow
 def test_concurrent_processes_do_not_mix_up_types(tmp_path):
     """Without a lock, one process writes its index first and its code last."""
     (tmp_path / "doubled.py").write_text(DOUBLED)

@@ -106,5 +106,6 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+@pytest.mark.slow
 def test_first_call_in_a_forked_process():
-    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=600)

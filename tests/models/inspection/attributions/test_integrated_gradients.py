@@ -73,6 +73,7 @@ def interpolate_source(translator, source, share):
     return float(actual.detach()), (gradient * (end - start)).sum(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["transformer", "duo-transformer", "bilstm"])
 def test_tokens_of_a_source_equal_a_sum_along_the_path(encoder, translators, source, precise):
     translator = translators(encoder)
@@ -226,6 +227,7 @@ def integrated_gradients_of_encoder(classifier, text):
         classifier.model_.linear_branch = branch
 
 
+@pytest.mark.slow
 def test_the_strongest_word_is_that_of_occlusion_and_of_shapley_values(corpus, tiny):
     texts, labels = corpus("classifier", 200)
     classifier = tiny("classifier", head={"linear_branch": True}, training={"epochs": 4}).fit(texts, labels)
