@@ -82,6 +82,7 @@ WEB_PATTERN = "|".join(
 )
 
 
+@cache  # its pattern is compiled, for milliseconds
 def make_pre_tokenizer(split: str) -> pre_tokenizers.PreTokenizer:
     r"""Make the pre-tokenizer of a splitting rule.
 
