@@ -155,6 +155,7 @@ def test_sentences_end_in_every_script(mark):
     assert assign_sentence_ids(words) == (0, 0, 0, 1)
 
 
+@pytest.mark.slow
 def test_sentence_terminals_are_those_of_unicode():
     """Oniguruma may have an older version of Unicode, so a mark may be missing there."""
     every = "".join(map(chr, chain(range(0xD800), range(0xE000, 0x110000))))

@@ -19,6 +19,7 @@ from graphattn.builders._vocabulary import Vocabulary
 ASSIGNED = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) not in ("Cn", "Cs", "Co")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_the_spelling_equals_the_normalizer_for_every_character(lowercase, form):

@@ -27,6 +27,7 @@ def attend_separately(edges, heads, inputs):
     return torch.cat([attend(one, *part, backend="torch") for one, part in zip(edges, parts, strict=True)], dim=1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=6),
@@ -63,6 +64,7 @@ def windows_and_first_tokens(lengths, reach, dtype=torch.int32):
     return Edges(degrees.cumsum(0).to(dtype), torch.tensor([j for row in sources for j in row], dtype=dtype), start + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lengths", "reach"), [([60], 8), ([90, 1, 70], 9), ([700], 130)])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_windows_with_other_edges_are_computed_in_two_parts(windows, monkeypatch, lengths, reach, dropout):
@@ -197,6 +199,7 @@ def reference_weights(edges, query, key):
     return torch.cat([own.softmax(0) for own in scores.split(edges.indptr.diff().tolist())])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["auto", "fused", "torch", "dgl"])
 @pytest.mark.parametrize(
     "scales", [("1", "3", "N/4"), ("1", "1"), ("3", "any", "1"), ("N", "5"), ("N/2", "1", "3", "1")], ids=str

@@ -53,6 +53,7 @@ def test_all_heads_of_a_layer(return_weights):
     assert count(run, torch.randn(sum(LENGTHS), 3, 6, FEATS)) == (forward, 2 * forward)
 
 
+@pytest.mark.slow
 def test_tensorized_attention():
     inputs = torch.randn(4, sum(LENGTHS), HEADS, FEATS)
     forward = 2 * 3 * HEADS * FEATS * 13  # strictly earlier tokens

@@ -327,6 +327,7 @@ def test_every_format_of_networkx_keeps_nodes_edges_and_features(dgl, convert, t
     assert_same_graph(from_networkx(read), graph.to_dgl())
 
 
+@pytest.mark.slow
 def test_a_graphml_file_that_igraph_wrote_again(dgl, tmp_path):
     igraph = pytest.importorskip("igraph")
     graph, exported = full_graph()

@@ -50,6 +50,7 @@ def assert_equal_results(out, expected, inputs, expected_inputs=None, atol=1e-10
         torch.testing.assert_close(one, other, rtol=1e-10, atol=atol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -59,6 +59,7 @@ def gradients(function, inputs, *args):
     return out, torch.autograd.grad(out.square().sum(), leaves, materialize_grads=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", [OPERATORS[name] for name in ("attend", "attend_heads", "tensorized", "dropout")])
 def test_a_compiled_function_is_compiled_for_the_first_and_the_second_shape_only(operator):
     def function(q, k, v, s, edges):
@@ -105,6 +106,7 @@ def test_inductor_trains_a_module_step_by_step():
     torch.testing.assert_close(losses[True], losses[False])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_edges_are_read_from_a_batch_inside_a_compiled_function(mode):
     def function(batch):

@@ -92,6 +92,7 @@ def make_layers():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse CS")
 @pytest.mark.parametrize("make", GRAPHS.values(), ids=GRAPHS)
 def test_everything_takes_every_graph(make):

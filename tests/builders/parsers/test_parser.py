@@ -50,6 +50,7 @@ def document():
     )
 
 
+@pytest.mark.slow
 def test_a_document(document):
     assert from_spacy(document) == Sentence(
         ["Dogs", "bark", "now", ".", "Cats", "sleep"],

@@ -132,6 +132,7 @@ words = st.text(st.characters(exclude_characters=" \t\n\r\0\\", exclude_categori
 tags = st.text(st.characters(exclude_characters=" \t\n\r\0\\/", exclude_categories=["Cs"]), min_size=1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.tuples(words, tags), min_size=1), min_size=1))
 def test_word_tag_round_trip(tmp_path_factory, sentences):
     lines = [" ".join(word.replace("/", "\\/") + "/" + tag for word, tag in sentence) for sentence in sentences]

@@ -123,6 +123,7 @@ def as_tuple(label):
     return (label,) if isinstance(label, str) else label or ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize(("processes", "workers"), [(1, 0), (3, 0), (2, 2)])
 def test_a_stream_yields_each_sentence_once(stored, trees, builder, shuffle, processes, workers):

@@ -1,6 +1,7 @@
 """Sentences with any fields round-trip through rows of a table."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def sentences(draw):
     )
 
 
+@pytest.mark.slow
 @given(st.lists(sentences(), max_size=6))
 def test_sentences_round_trip_through_a_shard(tmp_path_factory, given_sentences):
     path = tmp_path_factory.mktemp("shard") / "part.parquet"

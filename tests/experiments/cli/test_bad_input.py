@@ -24,6 +24,7 @@ ROW = "pos\ta film\n"
 LOSS = "label\ttext\n" + "pos\ta good film\nneg\ta bad film\n" * 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "name", "content", "flags", "message"),
     [

@@ -50,6 +50,7 @@ INSPECT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("kind", ["ours", "theirs"])
 @pytest.mark.parametrize("words", ENCODE)
@@ -57,6 +58,7 @@ def test_encode(graphattn, models, kind, words):
     assert graphattn("encode", models / kind, *words).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("kind", ["ours", "theirs"])
 @pytest.mark.parametrize("words", INSPECT)
@@ -64,6 +66,7 @@ def test_inspect(graphattn, models, kind, words):
     assert graphattn("inspect", models / kind, *words).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("output", [("--summary",), ("--html", "page.html")])
 def test_inspect_both_kinds_together(graphattn, models, output):

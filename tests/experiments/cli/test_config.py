@@ -46,6 +46,7 @@ def test_dashes_and_exponents_are_valid(tmp_path):
     assert read_config(path, FLAGS) == {"learning_rate": 1e-3, "scales": ("1", "N/4"), "clip": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -94,6 +94,7 @@ def test_any_text_can_be_predicted(demo_run, text):
     assert (demo.draw_attention(attention) is None) is bool(text)
 
 
+@pytest.mark.slow
 def test_it_can_be_run_again_without_matplotlib(demo_run, monkeypatch, capsys):
     """The steps replace the files of the previous run, and leave pictures out."""
     out, _ = demo_run

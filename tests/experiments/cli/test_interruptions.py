@@ -30,6 +30,7 @@ def command(corpora_folder, tiny):
     return ["train", "classify", corpora_folder / "reviews.tsv", *tiny, "--epochs", "5"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_with_identical_results(graphattn, run_in_fork, command, tmp_path):
     def train_eight_steps():
         step, left = TrainingModule.training_step, iter([None] * 8)

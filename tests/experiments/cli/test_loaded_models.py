@@ -50,6 +50,7 @@ class Chain:
         return [Parse(tuple(range(len(words))), ("dep",) * len(words)) for words in sentences]
 
 
+@pytest.mark.slow
 def test_a_model_parses_raw_texts_with_the_settings_of_its_training(graphattn, tmp_path, tiny, monkeypatch):
     monkeypatch.setattr(parse_cache, "StanzaParser", Chain)
     monkeypatch.setattr(Chain, "inputs", [])

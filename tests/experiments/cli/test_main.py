@@ -75,6 +75,7 @@ def test_our_warnings_print_one_line(graphattn, tmp_path, monkeypatch):
         warnings.warn("of others", UserWarning, stacklevel=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["classify", "pair", "tag", "translate"])
 def test_help_of_training_is_short_and_help_all_complete(graphattn, task, monkeypatch):
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 160)  # a narrow table shortens long names

@@ -122,6 +122,7 @@ def test_entities_have_offsets(graphattn, tagger, chunk):
     assert spans == [[span[:4] for span in tagged.spans] for tagged in load(tagger).predict_spans(texts)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["web", "whitespace"])
 def test_predicted_spans_can_be_trained_on(graphattn, corpora_folder, tmp_path, tiny, split):
     """Hostile blanks, marks and scripts keep their offsets."""
@@ -462,6 +463,7 @@ def test_columns_are_read_as_those_of_the_training(graphattn, tmp_path, tiny):
     assert words(graphattn("predict", model, stdin="Ada _ rief O\n")) == [["Ada", "_", "rief", "O"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "name", "flags", "content"),
     [

@@ -52,6 +52,7 @@ def read(path):
         return list(csv.DictReader(file, delimiter={".csv": ",", ".tsv": "\t"}[path.suffix]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["csv", "tsv", "jsonl", "parquet", "feather"])
 def test_every_cell_comes_back(graphattn, source, tmp_path):
     write(tmp_path / f"in.{source}", ROWS)
@@ -124,6 +125,7 @@ def test_several_labels_are_written_as_the_training_set_writes_them(graphattn, t
     np.testing.assert_allclose([row["confidence"] for row in in_json], exactly, atol=3e-6)
 
 
+@pytest.mark.slow
 def test_every_task_has_a_table(graphattn, tmp_path):
     regressor = TextRegressor("transformer", training=TRAINING).fit(["a b", "c", "d e"] * 4, [1.0, 2.5, 3.0] * 4)
     regressor.save(tmp_path / "regress")
@@ -332,6 +334,7 @@ UNREADABLE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_row_that_cannot_be_read_keeps_its_columns(graphattn, tmp_path, name):
     content, expected = UNREADABLE[name]
@@ -350,6 +353,7 @@ def test_a_row_that_cannot_be_read_keeps_its_columns(graphattn, tmp_path, name):
         assert {key: rows[1][key] for key in columns} == {key: shown[key] for key in columns}
 
 
+@pytest.mark.slow
 def test_unreadable_rows_of_every_task(graphattn, tmp_path):
     regressor = TextRegressor("transformer", training=TRAINING).fit(["a b", "c", "d e"] * 4, [1.0, 2.5, 3.0] * 4)
     regressor.save(tmp_path / "regress")

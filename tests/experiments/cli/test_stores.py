@@ -26,6 +26,7 @@ def folder(graphattn, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["classify", "pair", "tag"])
 def test_models_trained_on_a_store(graphattn, folder, tmp_path, tiny, task):
     corpus, store = folder / f"{task}.jsonl", folder / f"{task}.store"

@@ -223,6 +223,7 @@ def test_a_folder_of_killed_writers_is_used(tmp_path):
     assert Demo(tmp_path).out == tmp_path
 
 
+@pytest.mark.slow
 def test_only_the_same_command_resumes(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     """A run whose model could not be saved leaves a checkpoint that only the same command can resume."""
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
@@ -240,6 +241,7 @@ def test_only_the_same_command_resumes(graphattn, corpora_folder, tmp_path, tiny
     assert weights(tmp_path / "model") == weights(tmp_path / "undisturbed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", ["--no-resume", "--overwrite"])
 def test_a_corrected_command_discards_the_run_of_an_interrupted_one(
     graphattn, corpora_folder, tmp_path, tiny, monkeypatch, flag
@@ -386,6 +388,7 @@ def test_hints_about_a_file_are_printed_once_unless_quiet(graphattn, tmp_path, t
     assert graphattn(*command, "--quiet").err == ""
 
 
+@pytest.mark.slow
 def test_large_corpora_and_given_vectors_need_no_hint(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     loud = [flag for flag in tiny if flag != "--quiet"]
     command = ["train", "classify", corpora_folder / "reviews.tsv", *loud]
@@ -415,6 +418,7 @@ def test_a_model_is_trained_further(graphattn, classifier, tmp_path):
     assert weights(tmp_path / "again") == weights(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [[], ["--tune-threshold", "none"], ["--tune-threshold", "accuracy"]])
 def test_a_tuned_threshold_of_the_model_to_continue_from(graphattn, tmp_path, tiny, flags):
     """It is dropped with one line when it no longer fits, and can be left out; asked for again, it is an error."""

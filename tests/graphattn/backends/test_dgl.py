@@ -25,6 +25,7 @@ def test_backend_equals_the_three_operators(dgl, graph, random_tensors, idtype):
     assert_close(actual, (out, weights), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["auto", "dgl"])
 @pytest.mark.parametrize("idtype", [torch.int32, torch.int64])
 def test_a_dgl_graph_gives_dense_attention(graph, dense_attention, random_tensors, idtype, backend):

@@ -236,6 +236,7 @@ def test_global_generators_do_not_change(corpus, tiny):
     assert random.getstate() == states[2]
 
 
+@pytest.mark.slow
 def test_forms_of_inputs_and_labels(corpus, tiny):
     texts, labels = corpus("classifier", 16)
     training = {"epochs": 1}
@@ -253,6 +254,7 @@ def test_forms_of_inputs_and_labels(corpus, tiny):
         assert np.array_equal(tiny("classifier", training=training).fit(X, y).predict_proba(texts), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "regressor", "pair regressor"])
 def test_a_table_of_texts_or_pairs(kind, corpus, tiny, same_weights):
     """Targets may be in a table, too, unless there are several for an input."""
@@ -338,6 +340,7 @@ def test_metadata_routing(corpus, tiny):
     assert scored["test_score"][0] == expected.score(texts[16:], labels[16:], weights[16:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "regressor", "tagger"])
 def test_cross_val_predict(kind, corpus, tiny):
     X, y = corpus(kind, 24)
@@ -356,6 +359,7 @@ def test_cross_val_predict_of_probabilities_of_tags(corpus, tiny):
     assert all(np.allclose(rows.sum(1), 1) for rows in shares if len(rows))
 
 
+@pytest.mark.slow
 def test_the_dev_set_selects_the_epoch(corpus, tiny):
     texts, labels = corpus("classifier")
     wrong = ["bad" if label == "good" else "good" for label in labels]
@@ -399,6 +403,7 @@ def test_held_out_data_is_not_trained_on(corpus, tiny):
     assert abs(gold.count("bad") - labels.count("bad") / 4) <= 1  # the same fraction of each class
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_fit_with_weights(kind, corpus, tiny, same_weights):
     """Equal weights change nothing but rounding; examples of weight 0 do not influence the others."""
@@ -585,6 +590,7 @@ def test_options_are_validated_by_fit(changes, message, corpus, tiny):
     assert not hasattr(estimator, "model_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_fit_changes_nothing(kind, corpus, tiny, figures):
     inputs, labels = corpus(kind, 16)
@@ -727,6 +733,7 @@ def test_changed_options(tiny, corpus, tmp_path):
     assert load(estimator.save(tmp_path / "model")).changed_options() == options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["balanced", None, np.int64, np.bool_, np.str_, np.float64])
 def test_class_weights_are_saved(kind, tiny, corpus, tmp_path):
     texts, labels = corpus("classifier", 16)

@@ -55,6 +55,7 @@ def classifier():
     return TextClassifier(**TINY).fit(TEXTS, LABELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_and_labels_have_names(classifier, kind):
     """The same model as from lists, whose labels keep their type."""
@@ -92,6 +93,7 @@ def test_class_numbers_of_datasets_are_names():
     assert tagger.predict(table) == tagger.predict(words["tokens"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dictionaries"])
 def test_every_task_takes_tables(kind):
     make = KINDS[kind]

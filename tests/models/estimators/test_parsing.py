@@ -114,6 +114,7 @@ KINDS = {"classifier": ["a b. c d", "b a c"], "tagger": ["a b c", "c b"], "pair"
 ARCS = MSTransOptions(hidden=8, heads="dependency=2", layers=1, dropout=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_raw_texts_equal_parsed_sentences(kind, tiny, monkeypatch):
     """An estimator with a parser, in training and prediction, is the same as one on sentences with these heads."""

@@ -21,6 +21,7 @@ def iob2_tagger(corpus, tiny):
     return tiny("crf", training=FAST).fit(*corpus("crf", 60))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "BIOES", "BILOU", "BMES"])
 def test_predicted_tags_have_the_scheme_of_the_training_set(scheme, iob2_tagger, corpus, tiny):
     """All schemes are learnt as BIOES, so they give the same model."""

@@ -14,6 +14,7 @@ from graphattn.exceptions import DataError, GraphAttnWarning, TruncationWarning
 from graphattn.models import MSTransOptions, load
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [
@@ -50,6 +51,7 @@ def test_probabilities(corpus, tiny):
     assert estimator.predict_proba([]).shape == (0, 4)
 
 
+@pytest.mark.slow
 def test_several_labels(corpus, able):
     texts, labels = corpus("multilabel", 60)
     estimator = able("multilabel")
@@ -199,6 +201,7 @@ def test_several_labels_as_an_array_of_names(corpus, tiny, kind):
     assert all(isinstance(labels, tuple) for labels in estimator.predict(texts))
 
 
+@pytest.mark.slow
 def test_several_labels_as_a_matrix(corpus, able, tmp_path):
     texts, labels = corpus("multilabel", 60)
     names = ["dull", "great", "never", "slow"]
@@ -243,6 +246,7 @@ def of_matrix(corpus, tiny):
     return texts, matrix, tiny("multilabel", training={"epochs": 1}).fit(texts, matrix, dev=(texts, matrix))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", MATRIX_FORMS.values(), ids=MATRIX_FORMS)
 def test_forms_of_a_matrix(form, of_matrix, tiny):
     texts, matrix, expected = of_matrix

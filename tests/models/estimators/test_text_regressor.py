@@ -28,6 +28,7 @@ def test_learns_its_corpus(kind, able, corpus):
     assert abs(predicted.mean() - np.mean(y)) < 0.3  # in the targets' units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("linear_branch", [True, False])
 def test_saved_models_predict_the_same(kind, linear_branch, tiny, corpus, tmp_path):
@@ -104,6 +105,7 @@ def test_report(tiny, corpus):
     json.dumps(report, allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "offset"), [(1e-7, 3e-7), (10.0, 1.6e9), (1e30, 0.0), (1e-30, 0.0)])
 def test_targets_of_any_magnitude(scale, offset, tiny, corpus):
     """Data keep their digits, and the table of ranges all texts."""

@@ -81,6 +81,7 @@ def test_a_missing_library_is_reported_before_texts_are_generated(small, toy_pai
 ANIMALS = {"dog": "狗", "cat": "猫", "bird": "鸟"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("training", "reference", "metric", "hint"),
     [

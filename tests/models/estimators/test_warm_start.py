@@ -71,6 +71,7 @@ def test_new_labels(kind, corpus, fitted, tmp_path):
         assert torch.equal(transitions, before.model_.head.crf.transitions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head", [{}, {"head_hidden": 5}, {"linear_branch": True}], ids=["linear", "hidden", "linear branch"]
 )
@@ -158,6 +159,7 @@ def vectors_of(estimator):
     return dict(zip(estimator.vocabulary_.words, rows, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [{}, {"vectors": True}, {"vectors": True, "tune_vectors": True}], ids=str)
 def test_new_words(inputs, corpus, tiny, tmp_path, vectors_file):
     texts, labels = corpus("classifier")
@@ -189,6 +191,7 @@ def test_sub_words_stay(corpus, tiny, tmp_path):
     assert after.vocabulary_ == before.vocabulary_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -285,6 +288,7 @@ def test_labels_of_another_type_are_rejected(corpus, fitted, tmp_path):
         continued(fitted("classifier"), tmp_path).fit(corpus("classifier")[0], [1, 2] * 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "translator"])
 def test_a_killed_run_resumes_with_identical_results(kind, corpus, fitted, tmp_path, killed_at, same_weights):
     before = fitted(kind, "transformer")

@@ -29,6 +29,7 @@ def count_splits(monkeypatch):
     return lambda texts: {text: counts[text] for text in texts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [

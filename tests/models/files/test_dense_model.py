@@ -96,6 +96,7 @@ def test_it_is_compiled_without_breaks_and_exported():
             np.testing.assert_allclose(found, classifier.predict_proba(texts), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_dense_layer_equals_the_layer_on_edges():
     layer = MultiScaleAttention(8, 4, {"window:3": 1, "window:1": 0, "window:5": 2})
     builder = TextGraphBuilder([Window(3), Window(5)], cls=False)

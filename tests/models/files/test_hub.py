@@ -326,6 +326,7 @@ def test_without_the_extra(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_revision_that_does_not_exist(call, pushed):
     code, _, err = call(script='import graphattn; graphattn.load("me/films", revision="v7")')
     assert code == 1

@@ -15,6 +15,7 @@ from graphattn.models.pretrained import _sentence_encoder as module
 TEXT = "a cat sat"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "mpnet", "modernbert"])
 def test_weights_equal_transformers(make_reference, save_model, family):
     """Those of ModernBERT's local layers are zero outside of their windows."""
@@ -55,6 +56,7 @@ def test_the_same_objects_as_of_a_trained_model(save_model, tmp_path):
     np.testing.assert_allclose(rollout.select_dtypes("number"), expected.select_dtypes("number"), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_other_edges_and_longer_texts(save_model):
     folder = save_model("bert")
     attention = SentenceEncoder(folder, heads="2:window:3=2,all=2").attention(TEXT)

@@ -32,6 +32,7 @@ def test_states_and_vectors(save_trained, name):
     np.testing.assert_allclose(vectors, encoder.transform(TEXTS), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
 def test_vectors_are_pooled_as_the_directory_says(save_sentence_model, pooling):
     encoder = SentenceEncoder(save_sentence_model(pooling=pooling, limit=48)).fit()

@@ -78,11 +78,13 @@ def check_texts_and_pairs(transformers, folder):
             torch.testing.assert_close(states[number], expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 def test_texts_and_pairs_equal_transformers(save_trained, transformers, name):
     check_texts_and_pairs(transformers, save_trained(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -113,6 +115,7 @@ def test_settings_equal_transformers(save_trained, transformers, name, options):
     check_texts_and_pairs(transformers, save_trained(name, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["mpnet", "modernbert"])
 def test_compiled_and_transformed_states_equal_eager_ones(save_model, family, ids):
     encoder = PretrainedEncoder.from_directory(save_model(family))
@@ -195,6 +198,7 @@ def dense_states(encoder, ids, masks):
     return x
 
 
+@pytest.mark.slow
 def test_chosen_edges_equal_dense_masks(save_model):
     encoder = PretrainedEncoder.from_directory(
         save_model("bert"), heads="window:5|global=4; 1:all=1,window:3=3; 2:window:7=2,all=2"

@@ -84,6 +84,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_saved_model_and_an_input_alone_predict_the_same(save_model, tmp_path, case):
     kind, options = CASES[case]
@@ -103,6 +104,7 @@ def test_a_saved_model_and_an_input_alone_predict_the_same(save_model, tmp_path,
     assert loaded.pretrained_ == estimator.pretrained_
 
 
+@pytest.mark.slow
 def test_several_labels(folder, tmp_path):
     labels = [("film", "good"), ("film",), ("good",), ()] * 4
     training = TrainingOptions(epochs=60, dev_fraction=0, progress=False, precision="32", learning_rate=0.02)
@@ -137,6 +139,7 @@ def test_states_are_those_of_the_directory(folder):
         torch.testing.assert_close(estimator.model_.encode(batch), encoder(encoder.batch(TEXTS[:3])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bert", "roberta", "xlm-roberta", "camembert", "bert with the tokenizer of XLM-R"])
 @pytest.mark.parametrize("kind", [PairClassifier, PairRegressor])
 @pytest.mark.parametrize("join", [True, False])

@@ -25,6 +25,7 @@ def export(tmp_path):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTED)
 def test_ids_and_states_are_those_of_the_source(transformers, save_trained, export, name):
     folder = save_trained(name)
@@ -59,6 +60,7 @@ def test_a_source_without_a_pooler_says_so(save_trained, export):
     assert "random" in (export(path.parent) / "README.md").read_text().partition("Pooler")[2].partition("\n")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "pooling"), [*((name, "mean") for name in EXPORTED), ("bert", "cls"), ("roberta", "max")]
 )

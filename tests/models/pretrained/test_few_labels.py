@@ -39,6 +39,7 @@ def make(kind, folder, training=WHOLE, arguments=None, **options):
     return kind(pretrained=PretrainedOptions(str(folder), **options), training=training, **(arguments or {}))
 
 
+@pytest.mark.slow
 def test_a_frozen_classifier_is_logistic_regression_on_sentence_vectors(folder):
     classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
     vectors = SentenceEncoder(folder).transform(TEXTS)
@@ -88,6 +89,7 @@ def test_the_dev_set_chooses_the_strength_and_is_learnt_last(folder):
     assert len(given.history_) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "X", "y", "arguments", "options"),
     [
@@ -294,6 +296,7 @@ def test_folds_without_two_classes_are_left_out():
     assert has_enough_classes(np.eye(3))
 
 
+@pytest.mark.slow
 def test_a_class_with_one_example_and_a_weight(folder):
     X, y = TEXTS[:7], ["a"] * 3 + ["b"] * 3 + ["c"]
     few = make(TextClassifier, folder, arguments={"class_weight": {"a": 1, "b": 2, "c": 3}}).fit(X, y)

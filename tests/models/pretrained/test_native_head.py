@@ -51,6 +51,7 @@ def classify(transformers, folder, inputs, classes):
     return [[{row["label"]: row["score"] for row in of_text}[name] for name in classes] for of_text in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINEAR)
 def test_a_classifier_in_a_pipeline(transformers, fit, name):
     classifier, folder = fit(name, TextClassifier, TEXTS, LABELS, CLS)
@@ -60,6 +61,7 @@ def test_a_classifier_in_a_pipeline(transformers, fit, name):
     assert (config.id2label, config.label2id) == ({0: "a", 1: "b", 2: "c"}, {"a": 0, "b": 1, "c": 2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINEAR)
 def test_pairs_in_a_pipeline(transformers, fit, name):
     classifier, folder = fit(name, PairClassifier, PAIRS, LABELS, CLS)
@@ -75,6 +77,7 @@ def test_several_labels_in_a_pipeline(transformers, fit):
     np.testing.assert_allclose(probabilities, classifier.predict_proba(TEXTS), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINEAR)
 def test_a_tagger(transformers, fit, name):
     tagger, folder = fit(name, SequenceTagger, WORDS, TAGS, PLAIN, inputs=InputOptions(level="bpe", characters=False))
@@ -100,6 +103,7 @@ def test_states_are_written_beside_a_head(transformers, fit):
     assert not loading["missing_keys"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "y", "head", "options", "missing"),
     [

@@ -87,11 +87,13 @@ def change_json(path, **values):
     path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **values}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 def test_vectors_of_each_family(save_sentence_model, name):
     check_vectors(save_sentence_model(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
 def test_poolings(save_sentence_model, pooling, normalize):
@@ -156,6 +158,7 @@ def test_a_folder_of_an_early_version(save_sentence_model):
     assert digest_directory(folder) != digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("switches", "pooling"),
     [
@@ -188,6 +191,7 @@ def test_options_that_change_no_vectors(save_sentence_model, file, options):
     check_vectors(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "options"),
     [

@@ -184,6 +184,7 @@ def check_vectors(folder):
     np.testing.assert_allclose(vectors, reference.encode(texts, batch_size=1), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "file", "options"), USED)
 def test_used(copy, name, file, options):
     check_vectors(copy(name, **{file: options}))

@@ -45,6 +45,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore:.*have no parse")
 def test_a_saved_model_writes_the_same(folder, tmp_path, case):

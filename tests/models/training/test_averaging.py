@@ -63,6 +63,7 @@ AVERAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AVERAGES)
 def test_the_average_is_evaluated_and_the_best_is_kept(name, parts):
     (settings, average), (model, corpus) = AVERAGES[name], parts()
@@ -83,6 +84,7 @@ def test_the_average_is_evaluated_and_the_best_is_kept(name, parts):
     assert all(map(torch.equal, trained(model), kept[1][0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AVERAGES)
 def test_without_a_dev_set_the_average_after_the_last_epoch_is_kept(name, parts):
     (settings, average), (model, corpus), steps = AVERAGES[name], parts(), Steps()

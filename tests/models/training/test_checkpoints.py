@@ -46,6 +46,7 @@ class Weights(pl.Callback):
         self.of_epochs.append({name: value.clone() for name, value in pl_module.model.state_dict().items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "crf", "pair regressor", "translator"])
 def test_the_best_epoch_of_an_interrupted_run_can_be_loaded(kind, corpus, tiny, killed_at, tmp_path, recwarn):
     run, kept = tmp_path / "model.run", Weights()
@@ -119,6 +120,7 @@ RESUMED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name in ("middle epoch", "crf") else pytest.mark.slow) for name in RESUMED],
@@ -424,6 +426,7 @@ def test_a_damaged_checkpoint_is_made_again(corpus, tiny, tmp_path, damage, same
     assert same_weights(first, again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["missing", "cut off", "a flipped bit"])
 def test_damaged_settings_are_reported(corpus, tiny, tmp_path, damage):
     """Without them, nobody knows whether the checkpoint is of another run."""

@@ -86,6 +86,7 @@ def one_hot(texts):
     return ScoredTexts.of(texts.scores, np.eye(3)[texts.targets], texts.weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METRICS)
 def test_a_threshold_is_the_best_of_all_for_scikit_learn(name):
     random = np.random.default_rng(1)
@@ -97,6 +98,7 @@ def test_a_threshold_is_the_best_of_all_for_scikit_learn(name):
     assert values[threshold] == pytest.approx(max(values.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize(("mean", "scale"), [(0, 1.0), (-3, 0.3), (3, 0.3), (0, 9.0)])
 def test_no_threshold_is_better_not_even_one_above_or_below_all_texts(name, mean, scale):
@@ -162,6 +164,7 @@ def rare():
     return classifier.fit(texts, rare_labels(texts), dev=(held_out, rare_labels(held_out)))
 
 
+@pytest.mark.slow
 def test_the_rarer_of_two_classes_has_a_threshold(rare, tmp_path):
     texts = make_texts(100, seed=1)
     thresholds = rare.thresholds_

@@ -145,6 +145,7 @@ def hints_of(fit, *arguments, **keywords):
     return [str(warning.message) for warning in caught if warning.category is Hint]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "multilabel", "tagger", "translator"])
 def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny, monkeypatch):
     """With a tiny learning rate all predictions are alike, or empty, and the loss stays."""
@@ -176,6 +177,7 @@ def _constant_decisions(kind, labels, data):
     return [np.zeros(3, int) if kind == "multilabel" else np.int64(0)] * len(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
 def test_fit_gives_no_hint_if_the_model_learns(kind, corpus, able):
     X, y = corpus(kind)
@@ -216,6 +218,7 @@ def test_lists_of_labels(classes, given):
     assert hint is None or hint.options == ("multilabel",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "inputs", "labels", "message"),
     [

@@ -45,6 +45,7 @@ class Batches(Callback):
         self.seen.append((trainer.current_epoch, batch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "crf", "translator"])
 def test_results_are_deterministic_for_a_seed(kind, corpus, tiny, same_weights):
     first, second, other = (
@@ -81,6 +82,7 @@ def test_label_smoothing_reaches_the_head(corpus, tiny):
         assert estimator.model_.head.label_smoothing == 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("patience", "values", "epochs"),
     [
@@ -126,6 +128,7 @@ def test_two_half_batches_give_the_step_of_one_batch(corpus, tiny):
     assert np.abs(np.subtract(losses[0], losses[2])).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "encoder"),
     [
@@ -144,6 +147,7 @@ def test_bfloat16(kind, encoder, corpus, tiny):
     assert losses == pytest.approx([row["train_loss"] for row in exact.history_], rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "size"),
     [

@@ -15,6 +15,7 @@ from graphattn.models.training._loop import train
 from graphattn.models.training._module import BatchLoader, SharedBatches, Shares, TrainingModule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["crf", *ENCODERS])
 def test_no_decay_on_biases_norms_and_vectors(fitted, kind):
     model = fitted(*(("crf",) if kind == "crf" else ("classifier", kind))).model_
@@ -50,6 +51,7 @@ def test_optimizer(options, kind, parts):
     assert {(group["initial_lr"], group["betas"]) for group in optimizer.param_groups} == {(0.25, (0.9, 0.997))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [2, 4, 8])
 def test_the_gradient_of_a_step_is_the_mean_over_its_batches(accumulate, parts):
     class Gradients(Callback):

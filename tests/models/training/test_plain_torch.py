@@ -34,6 +34,7 @@ def types_of(estimator):
     return {values.dtype for values in estimator.model_.state_dict().values() if values.is_floating_point()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_has_the_type_that_it_was_saved_with(kind, saved, corpus, default_dtype):
     estimator, folder = saved[kind]
@@ -58,6 +59,7 @@ def test_training_under_another_type(kind, saved, tiny, corpus):
     assert found == str(saved[kind][0].predict(texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_and_loading_without_gradients(kind, context, saved, tiny, corpus):
