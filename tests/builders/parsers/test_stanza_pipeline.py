@@ -120,15 +120,15 @@ def test_the_pipeline_is_loaded_on_the_device(parser, monkeypatch, device):
 
 @pytest.mark.slow
 def test_attachment_scores_equal_those_of_stanza(parser, corpora, tmp_path):
-    gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))
+    gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[:300]
     words = tmp_path / "words.conll"
     words.write_text("".join("".join(f"{word}\tX\n" for word in s.words) + "\n" for s in gold))
-    settings = StoreSettings(TextGraphBuilder([Dependency()]), parser=parser, block_bytes=60_000)
+    settings = StoreSettings(TextGraphBuilder([Dependency()]), parser=parser, block_bytes=10_000)
     build_store([CorpusFile(words, "conll", {"separator": "\t"})], tmp_path / "s", settings)
     parsed = list(Store(tmp_path / "s"))
     assert [s.words for s in parsed] == [s.words for s in gold]
     unlabelled, labelled = attachment_scores(gold, parsed)
-    assert (round(unlabelled, 1), round(labelled, 1)) == (85.6, 82.0), "the scores of the model's evaluation"
+    assert (round(unlabelled, 1), round(labelled, 1)) == (86.4, 82.7), "the scores of Stanza alone"
 
 
 def test_a_store_of_parsed_texts(parser, tmp_path):
