@@ -62,6 +62,7 @@ def assert_equal_features(mine, other):
         assert torch.equal(values, other[name])
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
 def test_a_batch_equals_the_batch_of_single_graphs(dgl, random_sentence, random, sizes, cls):

@@ -199,6 +199,7 @@ def test_without_ray_the_error_shows_how_to_install_it(monkeypatch):
     assert str(caught.value) == "the engine needs ray, which is not installed: pip install 'graphattn[ray]'"
 
 
+@pytest.mark.slow
 def test_an_actor_that_cannot_start_shows_the_import_error():
     exceptions = pytest.importorskip("ray.exceptions", reason="the extra graphattn[ray] is not installed")
     error = exceptions.RayActorError(

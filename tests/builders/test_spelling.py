@@ -29,6 +29,7 @@ def test_the_spelling_equals_the_normalizer_for_every_character(lowercase, form)
     assert {*different} <= {"i\U00011935\U00011930i\u0307"}  # newer than the tables of tokenizers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_spellings_do_not_depend_on_the_unicode_form(lowercase):
     for character in ASSIGNED:

@@ -100,6 +100,7 @@ def test_invalid_arguments(graph, random_tensors, error, options, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("etype", ["window:1", "window:5", "forward", "all"])
 def test_dropout_rate_and_scale(graph, random_tensors, backend, etype):
     """With one-hot values the outputs are the weights, which show the mask."""

@@ -123,6 +123,7 @@ def test_round_trip_of_text_batches(dgl, random_sentence, random, sizes, relatio
     assert_same_graph(from_networkx(to_networkx(batch)), batch.to_dgl())
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(heterographs())
 def test_round_trip_of_heterographs_and_through_graphml(dgl, graph):

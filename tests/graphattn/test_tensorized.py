@@ -75,6 +75,7 @@ def test_large_scores_do_not_underflow(relation, backend, spread, graph, mask_of
     torch.testing.assert_close(single.double(), expected, rtol=0, atol=2e-6 * spread)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ON_CPU)
 def test_best_key_outside_the_neighbourhood(backend):
     """Key 3 has a source score of 300, which neither of the first queries sees; theirs are at -300."""
@@ -199,6 +200,7 @@ class Largest(TorchDispatchMode):
         return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "relation"), [("blocks", "forward"), ("fused", "window:7"), ("edges", "window:7")])
 def test_no_tensor_has_the_size_of_edges_times_features(backend, relation, monkeypatch):
     monkeypatch.setattr("graphattn._backends.torch.CHUNK", 1 << 14)

@@ -43,7 +43,7 @@ def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same
     assert same_weights(again, estimator)
 
 
-@pytest.mark.slow
+@slow
 @every_encoder
 def test_a_killed_run_resumes_with_identical_results(encoder, corpus, tiny, tmp_path, killed_at, same_weights):
     texts, labels = corpus("classifier", 20)
@@ -92,6 +92,7 @@ def test_attention_weights_of_a_prediction(encoder, corpus, fitted):
     np.testing.assert_allclose(sums, 1, atol=1e-5)
 
 
+@slow
 @every_encoder
 @pytest.mark.parametrize("task", TASKS)
 def test_every_option_is_a_flag(task, encoder):
@@ -125,7 +126,7 @@ def test_the_docs_mention_it(encoder, request):
     assert f"`{encoder}`" in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@slow
 @every_encoder
 def test_compiled_equals_eager(encoder, corpus, fitted):
     """The encoder inside a function of one's own, and the whole model."""
@@ -156,7 +157,7 @@ def test_compiled_equals_eager(encoder, corpus, fitted):
                 torch.testing.assert_close(run(compiled_model, batch), run(model, batch))
 
 
-@pytest.mark.slow
+@slow
 @every_encoder
 def test_func_grad_of_the_parameters(encoder, corpus, fitted):
     texts, labels = corpus("classifier", 16)

@@ -39,6 +39,7 @@ def check_close(estimator, folder, inputs, figures, tolerance):
     return loaded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_every_encoder(encoder, corpus, fitted, figures, tmp_path):
     inputs, _ = corpus("classifier", 16)

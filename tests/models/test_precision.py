@@ -14,9 +14,9 @@ from graphattn.models._encoders import ENCODERS, encoder_options
 
 TINY = {"hidden": 12, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
 KINDS = ("classifier", "pair", "tagger", "translator", "regressor")
-# Every task with the default encoder, and every encoder in a classifier; all pairs of them are slow.
+# Every task with the default encoder; other pairs are slow.
 PAIRS = [
-    pytest.param(encoder, kind, marks=[] if kind == "classifier" or encoder == "ms-trans" else pytest.mark.slow)
+    pytest.param(encoder, kind, marks=[] if encoder == "ms-trans" else pytest.mark.slow)
     for encoder in ENCODERS
     for kind in KINDS
 ]
@@ -106,6 +106,7 @@ def test_every_encoder_in_every_task(encoder, kind, trained):
     check_model(*trained(kind, encoder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoder", "kind"), PAIRS)
 def test_every_encoder_in_every_task_in_half_precision(encoder, kind, trained):
     """Sums of gradients do not stop growing: the mean gradient of repeated texts is that of the texts."""
@@ -129,16 +130,19 @@ def test_every_encoder_in_every_task_in_half_precision(encoder, kind, trained):
                 torch.testing.assert_close(often, once, rtol=0, atol=0.2 * float(once.norm()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["multilabel", "crf", "pair regressor"])
 def test_other_heads(kind, train):
     check_model(*train(kind, tiny_options("ms-trans", kind)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_every_pooling(pooling, train):
     check_model(*train("classifier", tiny_options("ms-trans", "classifier"), head={"pooling": pooling}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"block": "transformer", "norm": "pre"}, {"block": "srl"}, {"source_maps": 1}, {"variant": "paper"}]
 )
@@ -152,6 +156,7 @@ def test_marks_of_predicates(tiny):
     check_model(tagger, tagger.encode(sentences, [sentence.tags for sentence in sentences]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "kind", "tolerance"),
     [(torch.float64, "float64", 1e-5), (torch.float16, "float32", 0.01), (torch.bfloat16, "float32", 0.01)],
@@ -166,6 +171,7 @@ def test_predictions_with_the_linear_branch(dtype, kind, tolerance, corpus, tiny
     assert probabilities == pytest.approx(expected, abs=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("kind", ["classifier", "pair", "tagger", "crf", "translator"])
 def test_predictions_in_half_precision(kind, dtype, corpus, fitted, figures, tmp_path):
@@ -180,6 +186,7 @@ def test_predictions_in_half_precision(kind, dtype, corpus, fitted, figures, tmp
         assert actual == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_word_vectors_of_another_precision_are_saved_and_trained_further(dtype, corpus, tiny, vectors_file, tmp_path):
     texts, labels = corpus("classifier", 16)

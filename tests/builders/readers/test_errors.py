@@ -297,6 +297,7 @@ def test_an_unclosed_quote_drops_one_line(tmp_path, content, texts, errors):
     assert [(error.line, error.message) for error in skipped] == errors
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", '"', ",x", '"b",x', '"c\nd",x', '"e', "\xe9"]), max_size=12))
 def test_every_line_of_a_quoted_table_is_read_or_reported(tmp_path_factory, rows):

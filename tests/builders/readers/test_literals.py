@@ -15,6 +15,7 @@ from graphattn.exceptions import DataError
 NAMES = st.lists(st.text(st.characters(blacklist_categories=("Cs",)), max_size=8), max_size=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "write", [repr, json.dumps, lambda names: json.dumps(names, ensure_ascii=False), lambda names: repr(tuple(names))]
 )

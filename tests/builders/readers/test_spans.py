@@ -53,6 +53,7 @@ DIALECTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.jsonl.array"])
 def test_dialects(corpus, record, name):

@@ -120,6 +120,7 @@ def test_labels(corpus, name, lines, options, labels):
     assert [example.label for example in read_table(corpus(name, *lines), **options)] == labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 @given(rows=st.lists(st.tuples(texts, texts, st.sampled_from("ab")), min_size=1))
 def test_what_python_writes_is_read_again(tmp_path_factory, name, rows):

@@ -46,6 +46,7 @@ def document_tree(sentence_ids, num_sentences):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("relation", "definition"), [(SentenceNodes(), sentence_graph), (DocumentTree(), document_tree)]
 )

@@ -53,6 +53,7 @@ def assert_same_batch(batch, expected):
             assert torch.equal(batch.node_features[kind][name], values), name
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::graphattn.exceptions.GraphAttnWarning")
 @pytest.mark.parametrize("cls", [True, False])
 @pytest.mark.parametrize("level", ["word", "bpe", None])
@@ -186,6 +187,7 @@ def test_treebank_from_the_store_equals_treebank_from_the_file(corpora, tmp_path
         assert_same_batch(batch.batch, builder.text_batch([sentences[n] for n in batch.numbers]))
 
 
+@pytest.mark.slow
 def test_graphs_equal_those_of_the_sentences(dgl, stored, trees, monkeypatch):
     monkeypatch.setattr(datasets, "GRAPHS_PER_FILE", 7)
     sentences = trees(20)

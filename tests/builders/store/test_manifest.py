@@ -61,6 +61,7 @@ def use(folder):
     return sentences
 
 
+@pytest.mark.slow
 def test_every_changed_or_deleted_value_is_harmless_or_one_error(store):
     """Also if the checksum fits, as another program could write it."""
     record = json.loads((store / "store.json").read_text())

@@ -125,6 +125,7 @@ def test_a_damaged_shard_is_named_and_the_rest_can_be_read(stored, trees):
         assert store.find_damaged() == {"sentences/part-000001.parquet": f"sentences/part-000001.parquet {check}"}
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_detected(stored, trees):
     store = stored([replace(sentence, label=f"label {number % 2}") for number, sentence in enumerate(trees(12))])
     files = {path: path.read_bytes() for path in store.folder.rglob("*") if path.is_file() and path.stat().st_size}
@@ -304,6 +305,7 @@ def store(stored, sentences, monkeypatch):
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [list(range(63)), [], [3], [0, 1, 5, 29, 30, 31, 32, 62], [40, 2, 2, 61, 30]])
 def test_a_selection_equals_a_list(store, sentences, builder, numbers):
     texts, expected = store.texts().take(numbers), [sentences[number] for number in numbers]
@@ -433,6 +435,7 @@ def test_a_shard_that_changed_since_it_was_verified_is_verified_again(stored, tr
         store.chunk(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["store.json", "tokenizer.json", "skipped.jsonl", "part"])
 @pytest.mark.parametrize("how", ["pipe", "device", "sparse", "pointer"])
 def test_files_that_are_not_regular(stored, trees, name, how):

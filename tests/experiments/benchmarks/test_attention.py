@@ -66,6 +66,7 @@ def flatten_outputs(problem, contender, outputs):
     return [torch.cat([next(remaining) for _ in heads], dim=1) for heads in layers]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize(
     ("contender", "reaches"),
@@ -89,6 +90,7 @@ def regroup(problem, tensors):
     return [[next(triples) for _ in layers] for layers in problem.inputs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contender", OVER_EDGES, ids=lambda contender: contender.name)
 def test_gradients_are_those_of_a_loop_over_tokens(problem, reference_attention, require, contender):
     copy = AttentionProblem(problem.workload, problem.heads.options)

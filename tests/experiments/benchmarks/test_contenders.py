@@ -33,6 +33,7 @@ def contender(request, require):
     return require(request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_a_contender_runs_in_inference_and_with_gradients(contender):
     problem = contender.problem(uniform(2, 9))

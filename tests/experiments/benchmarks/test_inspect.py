@@ -1,6 +1,7 @@
 """``bench inspect``: three passes of each encoder, and their ratios."""
 
 import numpy as np
+import pytest
 
 from graphattn.experiments.benchmarks import _inspect as inspect
 from graphattn.experiments.benchmarks._contenders import Settings
@@ -11,6 +12,7 @@ from graphattn.models._encoders import ENCODERS
 UMST = UMSTOptions(hidden=8, heads=2, layers=1, ffn=8)
 
 
+@pytest.mark.slow
 def test_rows_and_ratios():
     report = inspect.measure(Settings(("1x5",), repeats=2), encoders=(MTSAOptions(hidden=8), UMST))
     assert [(row["encoder"], row["contender"]) for row in report.rows] == [

@@ -17,6 +17,7 @@ def requests(fix_memory, monkeypatch):
     return fix_memory(ADDED)
 
 
+@pytest.mark.slow
 def test_contenders_run_on_all_workloads_and_then_on_a_long_text(requests):
     report = memory.measure(Settings(("2x8192", "1x32"), peers=("dgl", "torch")))
     kinds = ("AttendHeads", "TorchSegments", "DGLOperators")

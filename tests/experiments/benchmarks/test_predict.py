@@ -17,6 +17,7 @@ def report(small):
         return predict.measure(Settings(("3x7", "2x40"), repeats=2), options=small)
 
 
+@pytest.mark.slow
 def test_rows_and_shares(report):
     assert [(row["workload"], row["contender"]) for row in report.rows] == [
         *(("3x7", "predict"), ("3x7", "encoder"), ("2x40", "predict"), ("2x40", "encoder")),

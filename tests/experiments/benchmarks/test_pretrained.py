@@ -55,6 +55,7 @@ def states_of_texts(contender, problem):
 STATES = [*(each for each in INFERRING[1:] if not each.is_compiled), ON_LONG_TEXTS[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contender", STATES, ids=lambda contender: contender.title)
 @pytest.mark.parametrize("workload", [RAGGED, Workload("long", ((60, 7),))])
 def test_contenders_compute_the_same_states(directory, require, contender, workload):
@@ -76,6 +77,7 @@ def test_bfloat16_is_close(directory):
     assert (theirs - exact).abs().max() < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not multiplies_int8(), reason="this processor has no exact products of int8")
 def test_quality_of_int8_is_that_of_its_vectors(directory):
     texts = tuple(TextProblem(Workload("some", ((9, 14, 5, 30, 7, 12, 21, 4, 11, 6, 25, 8, 17),))).texts())
@@ -131,6 +133,7 @@ def test_a_training_step_changes_the_weights(directory, contender, monkeypatch):
     assert all(changed)
 
 
+@pytest.mark.slow
 def test_vectors_are_equal(directory):
     pytest.importorskip("sentence_transformers")
     problem = TextProblem(RAGGED)

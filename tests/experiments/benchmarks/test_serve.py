@@ -17,6 +17,7 @@ def report(small):
     return serve.measure(Settings(("6x7",), repeats=2), options=small, clients=3)
 
 
+@pytest.mark.slow
 def test_rows(report):
     predict, served = report.rows
     assert [row["contender"] for row in report.rows] == ["predict", "serve"]

@@ -23,6 +23,7 @@ def test_the_corpus_has_parsed_sentences():
     assert all(sentence.heads.count(0) == 1 for sentence in sentences)
 
 
+@pytest.mark.slow
 def test_steps_and_ratios(tmp_path, monkeypatch):
     """Also in a clone, whose folder graphattn/ must not shadow the installed package."""
     (tmp_path / "graphattn").mkdir()

@@ -13,6 +13,7 @@ from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.experiments.benchmarks._workloads import uniform
 
 
+@pytest.mark.slow
 def test_rows_with_time_and_memory(fix_memory):
     fix_memory({"ours": 29, "transformer": 19, "without-words": 24})
     report = umst.measure(Settings(("2x9",), repeats=1))

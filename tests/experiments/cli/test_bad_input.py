@@ -111,6 +111,7 @@ def test_a_dev_set_with_unseen_labels(train, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_empty_texts_are_kept_and_predicted(graphattn, classifier, tagger):
     answer = graphattn("predict", classifier, "--probabilities", stdin="\n\n")
     (first, second) = [json.loads(line) for line in answer.out.splitlines()]

@@ -47,6 +47,7 @@ def commands(graphattn, classifier, tmp_path, tiny):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
 def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, store, damage):
     path = store / "sentences" / "part-000001.parquet"
@@ -108,6 +109,7 @@ def test_lines_without_a_token(graphattn, tmp_path):
     assert "\n0               2  " in graphattn("info", tmp_path / "s").out
 
 
+@pytest.mark.slow
 def test_a_document_of_50_000_tokens(graphattn, tmp_path):
     (tmp_path / "a.tsv").write_text("label\ttext\nx\t" + "word " * 50_000 + "\ny\tshort\n")
     answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "s", "--relations", "window:3,star")
@@ -120,6 +122,7 @@ def test_a_document_of_50_000_tokens(graphattn, tmp_path):
     assert "--dot and --graphml take any number" in answer.err
 
 
+@pytest.mark.slow
 def test_a_wrong_encoding_on_a_late_line(graphattn, tmp_path):
     good = b"x\ta film\n"
     for line in (2, 6_000):

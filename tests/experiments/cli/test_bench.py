@@ -27,6 +27,7 @@ def test_a_missing_peer_is_left_out(graphattn, monkeypatch):
     assert "\n- DGL's three operators: dgl is not installed\n" in answer.out
 
 
+@pytest.mark.slow
 def test_files_are_written_and_replaced(graphattn, tmp_path):
     folder = tmp_path / "deep" / "figures"
     for repeats in (1, 2):
@@ -47,6 +48,7 @@ def test_missing_corpora_are_reported(graphattn, monkeypatch):
     assert "- mr: there is no mr/all.tsv in the folder that GRAPHATTN_DATA names\n" in answer.out
 
 
+@pytest.mark.slow
 def test_quick_reduces_the_number_of_runs(graphattn):
     answer = graphattn("bench", "build", "--quick", "--lengths", "2x5")
     assert answer.code == 0

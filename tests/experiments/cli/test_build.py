@@ -174,6 +174,7 @@ def test_invalid_sentences_are_errors_or_skipped(graphattn, corpora_folder, tmp_
     assert json.loads((tmp_path / "t" / "skipped.jsonl").read_text())["place"] == f"line {line}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("corpus", "flags", "message"),
     [

@@ -68,6 +68,7 @@ def test_the_output_has_baselines_and_models(demo_run):
         assert words in output
 
 
+@pytest.mark.slow
 def test_the_recommended_commands_work(demo_run, graphattn):
     _, output = demo_run
     commands = [shlex.split(line) for line in output.partition("Try next:\n")[2].splitlines()]

@@ -156,6 +156,7 @@ def test_a_text_without_a_label_is_reported_with_its_file(graphattn, classifier,
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "multilabel"),
     [([0, 1], False), ([True, False], False), ([1, 2.0], False), ([(0, 1), (1,)], True)],

@@ -31,6 +31,7 @@ def predict(graphattn, model, tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "flags"),
     [
@@ -118,6 +119,7 @@ def test_a_store_keeps_no_columns(graphattn, model, tmp_path):
     assert graphattn("predict", model, tmp_path / "store").error.startswith(f"{tmp_path / 'store'}: read as 'store'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "flags", "message"),
     [

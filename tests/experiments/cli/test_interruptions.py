@@ -48,6 +48,7 @@ def test_a_killed_run_resumes_with_identical_results(graphattn, run_in_fork, com
     assert figures[0] == figures[1]
 
 
+@pytest.mark.slow
 def test_a_kill_while_saving_keeps_the_old_model(graphattn, run_in_fork, classifier, command, tmp_path):
     out = shutil.copytree(classifier, tmp_path / "model")
     before = load(out).predict_proba(["a good film"]).tolist()
@@ -78,6 +79,7 @@ def limit_file_size():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_old_model(graphattn, classifier, command, tmp_path, limit_file_size, monkeypatch):
     out = shutil.copytree(classifier, tmp_path / "model")
     before = load(out).predict_proba(["a good film"]).tolist()
@@ -129,6 +131,7 @@ def diverging_at(monkeypatch):
     return diverging
 
 
+@pytest.mark.slow
 def test_a_nan_loss_keeps_the_last_good_checkpoint(graphattn, command, tmp_path, diverging_at):
     with diverging_at(2):
         answer = graphattn(*command, "--out", tmp_path / "model")
@@ -163,6 +166,7 @@ def test_a_failing_save_does_not_hide_a_divergence(graphattn, command, tmp_path,
     )
 
 
+@pytest.mark.slow
 def test_other_files_in_the_run_folder_are_kept(graphattn, command, tmp_path):
     """A model saved into the folder of its run, and a folder of the user in the run folder."""
     command += ["--epochs", "1"]

@@ -92,6 +92,7 @@ def test_help_of_training_is_short_and_help_all_complete(graphattn, task, monkey
     assert {"--out", "--dev", "--encoder", "--epochs", "--learning-rate", "--hidden", "--heads"} <= usual < complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_help_of_an_encoder_lists_its_options_and_defaults(graphattn, encoder):
     options = encoder_options(encoder)

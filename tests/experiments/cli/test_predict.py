@@ -385,6 +385,7 @@ def test_unsuitable_options_are_rejected(graphattn, classifier, flags, message):
     assert graphattn("predict", classifier, *flags, stdin="a film").error.startswith(message)
 
 
+@pytest.mark.slow
 def test_a_very_long_text_works(graphattn, corpora_folder, tmp_path, tiny):
     """All scales of the paper: N/4 of 20,000 tokens makes a hundred million edges."""
     flags = [*tiny, "--scales", "1,3,N/16,N/8,N/4", "--heads", "5", "--head-feats", "4"]
@@ -441,6 +442,7 @@ def words(answer):
     return [json.loads(line)["words"] for line in answer.out.splitlines()]
 
 
+@pytest.mark.slow
 def test_columns_are_read_as_those_of_the_training(graphattn, tmp_path, tiny):
     """Gold tags, numbers and comments never become words, whatever the extension and the place of the words."""
     content = "# id {0}\tdomain=en\n1 _ Ada B-PER\n2 _ # O\n3 _ rief O\n\n# id {1}\tdomain=en\n1 _ Rom B-LOC\n\n"

@@ -106,6 +106,7 @@ def test_standard_output_has_texts_and_labels_alone(graphattn, tmp_path):
     assert (lines.code, list(read(tmp_path / "out.jsonl")[0])) == (0, ["text", "label", "confidence"])
 
 
+@pytest.mark.slow
 def test_several_labels_are_written_as_the_training_set_writes_them(graphattn, tmp_path):
     rows = [{"text": f"a {word} film", "label": word.replace(" ", "|")} for word in ("good", "bad", "good bad", "")] * 4
     write(tmp_path / "train.csv", rows)
@@ -252,6 +253,7 @@ def test_texts_of_a_folder_have_the_names_of_their_files(graphattn, tmp_path, in
     assert (second["file"], second["text"], "spans" in second) == (f"{inner}1.txt", "Alan went\nto Rome.", True)
 
 
+@pytest.mark.slow
 def test_files_of_another_encoding(graphattn, tmp_path, tiny):
     rows = [("café", "pos"), ("thé", "neg")] * 8
     (tmp_path / "train.csv").write_bytes(("text,label\n" + "".join(f"{a},{b}\n" for a, b in rows)).encode("cp1252"))
@@ -276,6 +278,7 @@ def test_files_of_another_encoding(graphattn, tmp_path, tiny):
     assert answer.error.startswith("--encoding is 'latin-9000', which Python does not know; use a name such as")
 
 
+@pytest.mark.slow
 def test_folders_of_another_encoding(graphattn, tmp_path, tiny):
     for label, word in (("pos", "thé"), ("neg", "café")):
         (tmp_path / "texts" / label).mkdir(parents=True)
@@ -477,6 +480,7 @@ def as_bytes(table):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["in.parquet", "in.arrow"])
 def test_columns_of_parquet_that_are_not_text(graphattn, tmp_path, source):
     table = table_of_bytes()

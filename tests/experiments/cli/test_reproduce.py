@@ -27,6 +27,7 @@ def flags(folder, out, *changes):
     return ["--data", folder, "--out", out, "--jobs", 1, *(word for change in changes for word in ("--set", change))]
 
 
+@pytest.mark.slow
 def test_a_row_runs_resumes_and_is_shown(graphattn, folder, tmp_path):
     words = ["reproduce", "ms-trans", "--table", 6, "--row", "A", "--row", "F", "--seeds", 1]
     options = flags(folder, tmp_path / "r.jsonl", *SMALL)
@@ -180,6 +181,7 @@ def test_a_figure_is_drawn(graphattn, tmp_path):
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_parameters_are_printed(graphattn):
     answer = graphattn("reproduce", "umst", "--parameters")
     assert "| umst | table 2, Transformer | 65 | 63.08 | 0.97 |" in answer.out

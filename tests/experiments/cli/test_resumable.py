@@ -75,6 +75,7 @@ def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tm
     assert written[0] == written[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name"), [("predict", "out.jsonl"), ("predict", "out.parquet"), ("encode", "out.npy")]
 )
@@ -104,6 +105,7 @@ def test_a_killed_command_resumes(graphattn, run_in_fork, classifier, texts, tmp
     assert (tmp_path / name).read_bytes() == (tmp_path / f"undisturbed-{name}").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["model", "option", "texts"])
 def test_parts_of_another_run_are_not_used(graphattn, classifier, texts, tmp_path, computed, change):
     model, out, call = tmp_path / "model", tmp_path / "out.jsonl", ["--chunk", "2", "--out", tmp_path / "out.jsonl"]
@@ -150,6 +152,7 @@ def test_a_model_that_is_replaced_meanwhile_is_an_error(graphattn, classifier, t
     assert name is None or not (tmp_path / name).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut off", "changed letter", "empty", "another part"])
 def test_damaged_parts_are_made_again(graphattn, classifier, texts, tmp_path, computed, damage):
     texts.write_text("a film\n" * 8)

@@ -73,6 +73,7 @@ def test_tables(tmp_path, suffix):
             format_row([text], suffix)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
 @given(hostile)
 def test_tables_of_any_text(tmp_path_factory, suffix, texts):

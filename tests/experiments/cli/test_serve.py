@@ -55,6 +55,7 @@ def read_answer(client):
         return answer.status, json.loads(answer.read())
 
 
+@pytest.mark.slow
 def test_sigterm_stops_after_what_was_accepted(start_command, classifier):
     expected = {"predictions": load(classifier).predict_rows(TEXTS)}
     with serving(start_command, classifier, "--port", 0) as (process, port):

@@ -87,6 +87,7 @@ def test_metrics_are_printed_one_per_line(graphattn, corpora_folder, tmp_path, t
     assert figures["dev"].items() <= figures["test"].items(), "the model has the weights of the best epoch"
 
 
+@pytest.mark.slow
 def test_each_test_set_has_its_metrics(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = (corpora_folder / "reviews.tsv").read_text().splitlines(keepends=True)
@@ -169,6 +170,7 @@ def test_several_corpora_are_concatenated(graphattn, corpora_folder, tmp_path, t
     assert json.loads((out / "metrics.json").read_text())["examples"] == {"training": 40}
 
 
+@pytest.mark.slow
 def test_several_labels_are_trained_predicted_and_evaluated(graphattn, tmp_path, tiny):
     corpus, out, flags = tmp_path / "several.csv", tmp_path / "model", ["--label-separator", "|"]
     corpus.write_text("text,label\n" + "a calm day,calm|day\nno day,day\nnothing,\n" * 8)
@@ -184,6 +186,7 @@ def test_several_labels_are_trained_predicted_and_evaluated(graphattn, tmp_path,
     assert json.loads(answer.out)["exact_match"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -200,6 +203,7 @@ def test_several_labels_without_a_separator(graphattn, tmp_path, tiny, name, con
     assert load(tmp_path / "model").classes_.tolist() == ["x", "y"]
 
 
+@pytest.mark.slow
 def test_a_model_is_overwritten_only_with_the_flag(graphattn, corpora_folder, tmp_path, tiny):
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
     graphattn(*command)
@@ -217,6 +221,7 @@ def test_other_folders_are_never_overwritten(graphattn, corpora_folder, tmp_path
     assert answer.error == f"{tmp_path / 'notes'} exists and is no model directory; choose another --out"
 
 
+@pytest.mark.slow
 def test_a_folder_of_killed_writers_is_used(tmp_path):
     (tmp_path / ".store.json.123.new").touch()
     check_overwrite(tmp_path, overwrite=False)
@@ -261,6 +266,7 @@ def test_a_corrected_command_discards_the_run_of_an_interrupted_one(
     assert (model / "model.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_overwrite_resumes_the_run_of_the_same_command(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny, "--overwrite"]
     with monkeypatch.context() as patch:
@@ -352,6 +358,7 @@ def test_a_run_can_have_no_folder(graphattn, corpora_folder, tmp_path, tiny):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+@pytest.mark.slow
 def test_a_run_can_have_another_folder(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ["train", "tag", corpora_folder / "tags.conll", *tiny]
@@ -361,6 +368,7 @@ def test_a_run_can_have_another_folder(graphattn, corpora_folder, tmp_path, tiny
     assert yaml.safe_load(Path("model/train.yaml").read_text())["run_dir"] == "run"
 
 
+@pytest.mark.slow
 def test_progress_and_hints_are_printed_unless_quiet(graphattn, corpora_folder, tmp_path, tiny):
     """Without a terminal there is a line for each epoch."""
     loud = [flag for flag in tiny if flag != "--quiet"]
@@ -375,6 +383,7 @@ def test_progress_and_hints_are_printed_unless_quiet(graphattn, corpora_folder, 
     assert (tmp_path / "quiet" / "train.yaml").read_text() == (tmp_path / "loud" / "train.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_hints_about_a_file_are_printed_once_unless_quiet(graphattn, tmp_path, tiny):
     part = b"\xef\xbb\xbfpos\ta good film\nneg\ta bad film\n"
     (tmp_path / "a.tsv").write_bytes(part * 5)
@@ -399,6 +408,7 @@ def test_large_corpora_and_given_vectors_need_no_hint(graphattn, corpora_folder,
     assert "hint" not in graphattn(*command, "--out", tmp_path / "many").err
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_further(graphattn, classifier, tmp_path):
     """Options come from the model; labels and words may be new."""
     corpus, out = tmp_path / "more.tsv", tmp_path / "model"
@@ -451,6 +461,7 @@ def test_conflicts_with_a_model_to_continue_from(graphattn, classifier, tmp_path
     assert answer.error.startswith(message.format(classifier))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "mark", "rows"),
     [
@@ -483,6 +494,7 @@ GOOD, BAD = ["pos\ta film", "neg\tdull"] * 6, ["one field", "\tno label"]
 CONLLU = "1\ta\t_\t{}\t_\t_\t{}\troot\t_\t_\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "name", "good", "bad", "first"),
     [
@@ -507,6 +519,7 @@ def test_bad_lines_are_left_out(graphattn, tmp_path, tiny, task, name, good, bad
     assert json.loads((out / "metrics.json").read_text())["examples"]["training"] == len(good)
 
 
+@pytest.mark.slow
 def test_bad_lines_are_left_out_on_request(graphattn, tmp_path, tiny):
     path = tmp_path / "a.tsv"
     words = ("train", "classify", path, "--out", tmp_path / "model", *tiny)
@@ -522,6 +535,7 @@ def test_bad_lines_are_left_out_on_request(graphattn, tmp_path, tiny):
     assert "  and 3 more\n" in graphattn(*loud, "--skip-bad", "--overwrite").err
 
 
+@pytest.mark.slow
 def test_empty_lines_of_sources_and_targets(graphattn, tmp_path):
     (tmp_path / "en").write_text("a\n\nb\nc\n")
     (tmp_path / "de").write_text("x\ny\n\nz\n")

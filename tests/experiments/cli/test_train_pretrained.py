@@ -25,6 +25,7 @@ def train(graphattn, minilm, file, out, *words):
     return graphattn("train", "classify", file, "--pretrained", minilm, "--out", out, *short, *words)
 
 
+@pytest.mark.slow
 def test_defaults_are_those_of_fine_tuning(graphattn, minilm, file, tmp_path):
     result = train(graphattn, minilm, file, tmp_path / "model")
     assert result.code == 0, result.err
@@ -35,6 +36,7 @@ def test_defaults_are_those_of_fine_tuning(graphattn, minilm, file, tmp_path):
     assert [json.loads(row)["label"] in ("good", "bad") for row in rows] == [True] * 4
 
 
+@pytest.mark.slow
 def test_another_encoder_on_top(graphattn, minilm, file, tmp_path):
     words = ["--encoder", "ms-trans", "--hidden", 12, "--heads", 2, "--layers", 1, "--tuned-layers", 0]
     result = train(graphattn, minilm, file, tmp_path / "model", *words)
@@ -42,6 +44,7 @@ def test_another_encoder_on_top(graphattn, minilm, file, tmp_path):
     assert json.loads((tmp_path / "model" / "config.json").read_text())["encoder"]["name"] == "ms-trans"
 
 
+@pytest.mark.slow
 def test_the_sources_of_a_translator(graphattn, minilm, tmp_path):
     (tmp_path / "train.en").write_text("a dog\nthe cat\n" * 8)
     (tmp_path / "train.de").write_text("ein Hund\ndie Katze\n" * 8)

@@ -85,6 +85,7 @@ def test_a_long_line_is_reported_with_its_number(translator, graphattn, tmp_path
     assert (taken.code, taken.out.count("\n")) == (0, 7)
 
 
+@pytest.mark.slow
 def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     path, _ = translator
     pairs = folder / "a.en", folder / "a.de"

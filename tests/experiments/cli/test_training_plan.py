@@ -34,6 +34,7 @@ def test_each_option_of_the_task_and_of_all_encoders_is_one_flag(task):
         assert {flag.name for flag in list_options(options)} <= {*names, *TASKS[task].unused_options}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_without_flags_the_estimator_has_its_defaults(task, encoder):

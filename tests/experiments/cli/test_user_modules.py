@@ -137,6 +137,7 @@ def folder(monkeypatch, tmp_path):
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_a_custom_task_is_trained_and_evaluated(graphattn, folder, corpora_folder, tiny):
     (folder / "mine.py").write_text(TASK)
     reviews = corpora_folder / "reviews.tsv"
@@ -159,6 +160,7 @@ def test_a_custom_task_is_trained_and_evaluated(graphattn, folder, corpora_folde
     assert "graphattn --import MODULE" in answer.err
 
 
+@pytest.mark.slow
 def test_a_custom_reader_in_training_and_prediction(graphattn, folder, tiny):
     (folder / "mine.py").write_text(READER)
     (folder / "reviews.txt").write_text("a good film**\na bad film*\n" * 8)
@@ -176,6 +178,7 @@ def test_a_custom_reader_in_training_and_prediction(graphattn, folder, tiny):
     assert "'stars'" in answer.err
 
 
+@pytest.mark.slow
 def test_custom_inputs_are_trained_and_loaded(graphattn, folder, corpora_folder, tiny):
     (folder / "mine.py").write_text(INPUTS)
     train = ("train", "classify", corpora_folder / "reviews.tsv", *tiny, "--level", "byte", "--out", "model")
@@ -229,6 +232,7 @@ def test_a_name_of_the_package_is_rejected(graphattn, folder, module, name, othe
     assert (answer.code, f"{message}; choose another name" in answer.err) == (1, True), answer.err
 
 
+@pytest.mark.slow
 def test_a_custom_relation_in_training_and_prediction(graphattn, folder, corpora_folder, tiny):
     (folder / "mine.py").write_text(RELATIONS)
     more = ("--heads", "4", "--relations", "before:2:2", "--out", "model")

@@ -1,5 +1,7 @@
 """Texts, labels and names that look like markup stay text, and an injected script does not run."""
 
+import pytest
+
 NASTY = [
     "<script>window.hacked=1</script>",
     "</script><script>window.hacked=1</script>",
@@ -37,6 +39,7 @@ def test_markup_stays_text(show, make_result):
     assert "hacked" in tab.locator("[name=text]").inner_text()
 
 
+@pytest.mark.slow
 def test_an_injected_script_does_not_run(show, make_result, visit):
     tab = show([make_result()])
     tab.evaluate(

@@ -120,6 +120,7 @@ def test_sizes_of_test_sets(corpora):
 PAGES = ("decisions.md", "pretrained.md", "reproduce.md", "results.md", "results-runs.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_have_the_tables_of_their_runs(name, monkeypatch):
     if not (DOCS / "fill_tables.py").is_file():

@@ -97,6 +97,7 @@ def share_words(*texts):
 texts = st.lists(st.text("aB ,", max_size=30), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(texts)
 def test_copies_are_connected_texts(texts):
     expected = list(range(len(texts)))

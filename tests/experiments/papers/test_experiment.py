@@ -15,6 +15,7 @@ from graphattn.experiments.papers._settings import make_estimator
 EXPERIMENTS = [experiment for experiments in PAPERS.values() for experiment in experiments]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.full_name)
 def test_rows_have_labels_measures_and_options(experiment):
     labels = [row.label for row in experiment.rows]

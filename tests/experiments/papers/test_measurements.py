@@ -34,6 +34,7 @@ def test_a_sequence_alone_and_in_a_batch(encoder):
         torch.testing.assert_close(model(batch(1), inputs[[number]])[0], whole[number])
 
 
+@pytest.mark.slow
 def test_a_run_learns_more_than_the_mean_and_is_repeatable():
     changes = {"task": {**SMALL, "samples": 800, "epochs": 8}, "encoder": {"hidden": 20, "layers": 1}}
     row = run_mirrored("ms-trans", 0, changes)

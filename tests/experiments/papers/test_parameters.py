@@ -6,6 +6,7 @@ from graphattn.experiments.papers._parameters import MODELS, count_translator, p
 from graphattn.models import TranslationTraining, Translator
 
 
+@pytest.mark.slow
 def test_the_count_is_that_of_a_translator():
     translator = Translator("umst", training=TranslationTraining(epochs=1))
     translator.fit(["a b", "b c"] * 4, ["c b", "b a"] * 4)
@@ -14,6 +15,7 @@ def test_the_count_is_that_of_a_translator():
     assert count_translator("umst", "small") - 37_000 * 256 == whole - words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.paper} {model.label}")
 def test_sizes_of_the_papers(model):
     """UMST's within 5 %, the share that an unknown vocabulary can explain, except for MS-Trans without feed-forward."""

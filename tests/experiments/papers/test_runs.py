@@ -83,6 +83,7 @@ def test_without_a_dev_set_the_last_epoch_counts(folder, monkeypatch):
     assert result_rows.results_table([row]).endswith(f"| 1 | - | {row['test']:.1f} |")
 
 
+@pytest.mark.slow
 def test_default_runs_hold_out_a_part_of_a_sample(folder, tmp_path):
     (folder / "sst2" / "dev.tsv").write_text("unknown\tnot used\n")
     rows = reproduce(["sst2:14"], ["default", "default-bilstm"], [0], tmp_path / "out.jsonl", folder=folder)
@@ -230,6 +231,7 @@ def parallel_folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data_set", ["multi30k", "scitldr"])
 def test_a_run_of_a_translator(data_set, parallel_folder):
     row = results.run(data_set, "transformer", 1, changes=TRANSLATOR, folder=parallel_folder)

@@ -21,6 +21,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_settings_are_valid_and_fit_their_word_vectors(encoder):
     for data_set, corpus in DATA_SETS.items():

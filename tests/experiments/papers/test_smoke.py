@@ -28,6 +28,7 @@ def test_rows_run(folder, tmp_path, paper):
     assert len(execute(runs.values(), tmp_path / "r.jsonl", folder=folder)) == len(runs)
 
 
+@pytest.mark.slow
 def test_the_command_runs_all_rows(graphattn):
     answer = graphattn("reproduce", "umst", "--table", 7, "--smoke")
     assert (answer.code, answer.err) == (0, "")

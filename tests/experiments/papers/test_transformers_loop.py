@@ -30,6 +30,7 @@ def run(folder, out, data_set, *encoders, changes=FEW):
     return execute(runs, out, folder=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data_set", ["sst2", "cr", "ewt", "conll2003"])
 def test_both_loops_write_the_same_fields(folder, tmp_path, data_set):
     pytest.importorskip("transformers")
@@ -45,6 +46,7 @@ def test_both_loops_write_the_same_fields(folder, tmp_path, data_set):
     assert len(read_rows(tmp_path / "out.jsonl")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data_set", "kind"), [("sst2", TextClassifier), ("ewt", SequenceTagger)])
 def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_path, data_set, kind):
     transformers = pytest.importorskip("transformers")

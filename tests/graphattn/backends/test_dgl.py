@@ -12,6 +12,7 @@ def graph(dgl):
     return dgl.graph(([2, 0, 1, 1, 4, 3, 2], [3, 1, 2, 1, 1, 3, 1]), num_nodes=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("idtype", [torch.int32, torch.int64])
 def test_backend_equals_the_three_operators(dgl, graph, random_tensors, idtype):
     """The operators on a graph whose edge ids are not in CSC order."""

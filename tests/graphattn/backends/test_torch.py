@@ -88,6 +88,7 @@ def test_half_precision_is_summed_in_float32(dtype):
     assert_close(gradient.float().sum(), torch.tensor(2.0), rtol=5e-3, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_gradients_through_weights_of_half_precision_are_summed_in_float32(dtype, monkeypatch):
     monkeypatch.setattr(torch_segments, "CHUNK", 30)

@@ -134,6 +134,7 @@ def test_learns(kind, corpus, able):
     assert able(kind).fit(X, y).score(X, y) > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_fit_returns_a_fitted_self(kind, corpus, tiny):
     estimator = tiny(kind, training={"epochs": 1})
@@ -160,6 +161,7 @@ def test_decision_function_of_three_classes(corpus, tiny):
     np.testing.assert_allclose(shares / shares.sum(1, keepdims=True), estimator.predict_proba(texts), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_pipeline(corpus, tiny):
     texts, labels = corpus("classifier")
     pipeline = make_pipeline(FunctionTransformer(lambda X: [text.upper() for text in X]), tiny("classifier"))
@@ -169,6 +171,7 @@ def test_pipeline(corpus, tiny):
     assert pipeline.score(texts, labels) == alone.score([text.upper() for text in texts], labels)
 
 
+@pytest.mark.slow
 def test_cross_validation(corpus, tiny):
     texts, labels = corpus("classifier")
     rare = [*texts, "odd one"], [*labels, "odd"]
@@ -215,6 +218,7 @@ def test_parameters_set_after_fit_apply_to_the_next_fit(corpus, tiny, tmp_path):
     assert len(estimator.history_) == 1
 
 
+@pytest.mark.slow
 def test_a_second_fit_starts_from_scratch(corpus, tiny):
     texts, labels = corpus("classifier")
     once = tiny("classifier").fit(texts, labels)
@@ -690,6 +694,7 @@ def test_class_weights_by_name(tiny):
     )
 
 
+@pytest.mark.slow
 def test_class_weights_change_the_model(corpus, tiny):
     texts, labels = corpus("classifier")
     training = {"epochs": 5}

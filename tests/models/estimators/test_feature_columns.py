@@ -52,10 +52,12 @@ def tagger(tiny):
     return tiny("tagger", inputs={"embedding_dropout": 0.0}, training=training, feature_columns=("pos",)).fit(ROWS)
 
 
+@pytest.mark.slow
 def test_the_encoder_learns_from_values(tagger):
     assert tagger.score(HELD_OUT) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["word", "bpe"])
 def test_the_linear_branch_learns_from_values(level, tiny):
     """An encoder that has learnt nothing leaves the tags to it; pairs of values tell them."""

@@ -7,6 +7,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 
 
+@pytest.mark.slow
 def test_forms_of_pairs(corpus, tiny):
     pairs, labels = corpus("pair", 12)
     training = {"epochs": 1}

@@ -210,6 +210,7 @@ def test_the_texts_of_a_store_keep_their_heads(tiny, tmp_path, monkeypatch):
     np.testing.assert_array_equal(plain.predict_proba(store), parser.fit(store).predict_proba(store))
 
 
+@pytest.mark.slow
 def test_an_unknown_language(tmp_path):
     pytest.importorskip("stanza")
     parser = make_parser(ParsingOptions("stanza", "xx", parser_model=str(tmp_path), parse_cache=None))
@@ -279,6 +280,7 @@ def tree(*deprels):
     return Sentence(["w"] * len(deprels), heads=[0, *[1] * (len(deprels) - 1)], deprels=deprels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "translator"])
 def test_a_model_rejects_parses_of_another_scheme(kind, tiny, tmp_path):
     inputs, same, other = [tree(*UNIVERSAL)] * 6, tree(*reversed(UNIVERSAL)), tree(*CLEAR)

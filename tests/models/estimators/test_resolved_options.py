@@ -78,6 +78,7 @@ def resolve(task: str, arguments: dict[str, Any]) -> Any:
 CASES = list_cases()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_options_have_the_recorded_values(task):
     recorded = json.loads(RECORDED.read_text())

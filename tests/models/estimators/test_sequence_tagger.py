@@ -117,6 +117,7 @@ def test_tags_that_cannot_be_learned(X, y, message, tiny):
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", range(12))
 def test_a_held_out_sentence_is_counted_in_the_users_list(wrong, tiny):
     words, tags = [["a", "b"]] * 12, [["X", "Y"]] * 12
@@ -241,6 +242,7 @@ def test_repairs_are_not_advised_for_types_that_the_model_does_not_know(corpus, 
     assert "repair_tags" not in caught.value.options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["auto", "IOB2"])
 def test_invalid_tags_can_be_repaired(scheme, corpus, tiny, tmp_path):
     words, tags = corpus("crf")

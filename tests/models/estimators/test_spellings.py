@@ -95,6 +95,7 @@ def results_in_every_form(make, inputs, labels):
             yield model.evaluate(X, y), write(list(model.predict(X)), "NFC"), shares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -113,6 +114,7 @@ def test_taggers(options, tagged, make):
     assert all(result == first for result in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -167,6 +169,7 @@ def test_predictions_print_words_as_given(tagged, make):
     assert [row["words"] for row in model.predict_rows(words)] == words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [TextClassifier, SequenceTagger])
 def test_a_class_to_explain_is_named_in_any_form(kind, tagged, make):
     words, tags = tagged

@@ -62,6 +62,7 @@ PIECES = {"characters": True, "level": "bpe", "vocabulary_size": 60}
 OTHER_MODELS = [*((kind, {}) for kind in KINDS[1:]), ("pair", PIECES)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "inputs"),
     [("classifier", {}), ("crf", PIECES), *(pytest.param(*each, marks=pytest.mark.slow) for each in OTHER_MODELS)],
@@ -81,6 +82,7 @@ def test_models_are_identical(kind, inputs, corpus, tiny, stored):
     assert all(map(np.array_equal, run[1], reference[1]))
 
 
+@pytest.mark.slow
 def test_tuned_vectors(corpus, tiny, stored, vectors_file):
     texts, labels = corpus("classifier")
     inputs = {"vectors": str(vectors_file), "tune_vectors": True}
@@ -89,6 +91,7 @@ def test_tuned_vectors(corpus, tiny, stored, vectors_file):
     assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(actual).items())
 
 
+@pytest.mark.slow
 def test_stores_as_dev_sets_and_separate_labels(corpus, tiny, stored):
     texts, labels = corpus("classifier")
     store, other = stored(texts, labels), stored(texts[:9], labels[:9], name="dev")
@@ -100,6 +103,7 @@ def test_stores_as_dev_sets_and_separate_labels(corpus, tiny, stored):
     assert str(caught.value) == "40 inputs but 39 labels. Give one for each."
 
 
+@pytest.mark.slow
 def test_classifiers_use_the_first_text_of_a_pair(corpus, tiny, stored):
     pairs, labels = corpus("pair")
     expected = tiny().fit([first for first, _ in pairs], labels)
@@ -124,6 +128,7 @@ def test_tags_of_the_wrong_length_are_reported(tiny, stored):
     )
 
 
+@pytest.mark.slow
 def test_raw_texts_are_split_by_the_rule_of_the_store(corpus, tiny, stored):
     texts, labels = corpus("classifier")
     texts = [f"({text})" for text in texts]

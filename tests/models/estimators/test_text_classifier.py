@@ -299,6 +299,7 @@ def test_further_training_adds_columns_of_a_frame(of_matrix, tiny):
     assert estimator.predict(texts)[:, 3].all()
 
 
+@pytest.mark.slow
 def test_examples_with_rows_of_a_matrix(of_matrix, tiny):
     texts, matrix, _ = of_matrix
     rows = [Example(text, label=tuple(map(str, row))) for text, row in zip(texts, matrix.tolist(), strict=True)]
@@ -310,6 +311,7 @@ def test_examples_with_rows_of_a_matrix(of_matrix, tiny):
     assert estimator.classes_.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("y", "classes"),
     [
@@ -340,6 +342,7 @@ def test_the_other_form_of_labels_than_in_training(corpus, tiny):
         named.evaluate(texts, matrix[:, :3])
 
 
+@pytest.mark.slow
 def test_rows_of_two_mean_what_the_model_has_learnt(tiny):
     texts, unclear = ["a b", "c d"] * 6, [[0, 1], [1, 0]] * 6
     matrix = tiny("multilabel", training={"epochs": 1}).fit(texts, np.array(unclear))

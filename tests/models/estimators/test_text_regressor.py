@@ -47,6 +47,7 @@ def test_units_do_not_matter(tiny, corpus):
     assert shifted == pytest.approx(1e6 + 1000 * first, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_inputs_with_their_targets(tiny, corpus):
     texts, y = corpus("regressor")
     expected = tiny("regressor").fit(texts, y).predict(texts)
@@ -142,6 +143,7 @@ def test_inspection(tiny, corpus):
         regressor.explainer_.choose_target(inputs, scores, label="good")
 
 
+@pytest.mark.slow
 def test_scikit_learn(tiny, corpus):
     texts, y = corpus("regressor")
     regressor = tiny("regressor")

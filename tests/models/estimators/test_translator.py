@@ -56,6 +56,7 @@ def test_it_memorises_pairs_and_generalises(toy_pairs):
     assert translator.score(sources[200:], targets[200:]) > 0.9
 
 
+@pytest.mark.slow
 def test_the_dev_set_selects_the_epoch_by_bleu(small, toy_pairs):
     sources, targets = toy_pairs(30)
     references = [(target, "another one") for target in targets[20:]]
@@ -154,6 +155,7 @@ def test_a_translator_has_no_classes_as_attributes(small, toy_pairs):
     assert not hasattr(translator, "classes_")
 
 
+@pytest.mark.slow
 def test_examples_contain_both_texts(small, toy_pairs):
     sources, targets = toy_pairs(20)
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
@@ -328,6 +330,7 @@ def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path):
         small(training=run).fit([*sources, "a zebra sleeps"], [*targets, "Ein zebra!"])
 
 
+@pytest.mark.slow
 def test_a_run_directory_with_another_vocabulary_is_rejected(small, toy_pairs, tmp_path):
     sources, targets = toy_pairs(20)
     small().fit(sources, targets).save(tmp_path / "model")

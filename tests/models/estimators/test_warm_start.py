@@ -48,6 +48,7 @@ def test_without_a_fitted_model_it_is_a_normal_fit(corpus, tiny, same_weights):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "multilabel", "pair", "tagger", "crf"])
 def test_new_labels(kind, corpus, fitted, tmp_path):
     """Old labels that do not occur are kept; scores of old classes do not change."""
@@ -139,6 +140,7 @@ def test_marks_of_predicates_are_those_of_the_model(corpus, tiny):
     assert not tagger.fit(marked, tags).text_inputs_.predicates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "multilabel", "crf"])
 def test_a_hint_names_classes_without_examples(kind, corpus, fitted, tmp_path):
     X, y = corpus(kind)
@@ -253,6 +255,7 @@ def test_options_that_no_longer_fit_are_dropped(kind, before, after, lost, corpu
             estimator.set_params(tune_threshold="accuracy").fit(X[:count], labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(None, "balanced"), ("balanced", None)])
 def test_class_weights_leave_the_crf_as_it_is(before, after, corpus, tiny):
     X, y = corpus("tagger")

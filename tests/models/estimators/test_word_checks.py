@@ -110,6 +110,7 @@ def test_unsplit_texts(texts, hinted):
     assert (hint_at_unsplit_texts(Texts([texts * 100], words=[split * 100])) is not None) == hinted
 
 
+@pytest.mark.slow
 def test_a_classifier_of_unsplit_texts_hints_once():
     generator = random.Random(0)
     texts = ["".join(generator.choices(["talo", "auto", "kirja", "meri"], k=6)) for _ in range(120)]

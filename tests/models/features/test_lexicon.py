@@ -105,6 +105,7 @@ def names(tmp_path):
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "tagger", "pair"])
 @pytest.mark.parametrize(("level", "cls"), [("word", True), ("bpe", False)])
 def test_a_model_with_a_lexicon(corpus, tiny, figures, names, tmp_path, kind, level, cls):
@@ -127,6 +128,7 @@ def test_a_model_with_a_lexicon(corpus, tiny, figures, names, tmp_path, kind, le
     assert model.fit(X, y).text_inputs_.gazetteer is not None
 
 
+@pytest.mark.slow
 def test_a_tagger_learns_names_that_it_has_not_seen(tiny, names, tmp_path):
     path = tmp_path / "towns.txt"
     towns = [f"town{letter}" for letter in "abcdefghij"]

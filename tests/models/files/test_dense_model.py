@@ -37,6 +37,7 @@ def fit(kind=TextClassifier, X=TEXTS, y=LABELS, options=None, head=None, **more)
 POOLINGS = ("cls+max", "concat", "max", "mean", "mean-max", "cls", "unit-mean", "source2token")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_probabilities_of_a_classifier(pooling):
     estimator = fit(head={"pooling": pooling}, options=encoder(positions=pooling == "max"))

@@ -460,6 +460,7 @@ def saved(corpus, tiny, vectors_file, figures, tmp_path_factory):
     return models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_loaded_model_is_the_same(name, saved, figures):
     estimator, path, X, expected = saved[name]
@@ -550,6 +551,7 @@ def test_a_loaded_model_can_be_trained_again(saved, corpus):
 SHORT = {"training__epochs": 1, "encoder__hidden": 12, "encoder__heads": 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "estimator", "preset"),
     [
@@ -805,6 +807,7 @@ def places(value, place=()):
         yield from places(inner, (*place, key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", SAVED_TASKS)
 def test_any_change_of_a_config_without_checksum_is_harmless_or_one_error(task, tmp_path):
     folder = shutil.copytree(SAVED / task, tmp_path / "model")

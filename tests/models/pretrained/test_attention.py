@@ -29,6 +29,7 @@ def test_weights_equal_transformers(make_reference, save_model, family):
             np.testing.assert_allclose(attention.matrix(layer, head).toarray(), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_same_objects_as_of_a_trained_model(save_model, tmp_path):
     folder = save_model("bert")
     encoder = SentenceEncoder(folder)

@@ -218,6 +218,7 @@ TOKENIZER = "tokenizer.json"
 SPECIAL = "post_processor", "special_tokens", "[CLS]", "ids"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "file", "path", "value"),
     [

@@ -22,6 +22,7 @@ LABELS = ["a", "b", "a"]
 TRAINING = TrainingOptions(epochs=1, learning_rate=0.1, dev_fraction=0, progress=False, precision="32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTED)
 def test_states_and_vectors(save_trained, name):
     encoder = SentenceEncoder(save_trained(name)).fit()

@@ -293,6 +293,7 @@ def ids_of_long_texts(ids):
     return [*ids, *(torch.randint(3, 60, (length,)) for length in (40,) * 15)]
 
 
+@pytest.mark.slow
 @IN_BFLOAT16
 def test_predictions_in_bfloat16_are_close(save_model, family, heads, ids_of_long_texts):
     encoder = PretrainedEncoder.from_directory(save_model(family), heads=heads)
@@ -461,6 +462,7 @@ def test_an_export_to_where_nothing_can_be_written(path, save_model, tmp_path):
         PretrainedEncoder.from_directory(save_model("bert")).to_huggingface(tmp_path / path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
 def test_no_operation_waits_for_a_gpu(save_model, family, monkeypatch, count_copies):
     """On tensors without data, a question about them is an error."""

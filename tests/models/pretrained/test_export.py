@@ -91,6 +91,7 @@ def test_the_layout_of_early_sentence_transformers(save_sentence_model, export):
     np.testing.assert_allclose(second.encode(TEXTS), first.encode(TEXTS), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [{}, {"max_seq_length": 20}])
 def test_the_limit_of_a_model_that_reads_longer_texts(transformers, save_sentence_model, export, option):
     from sentence_transformers import SentenceTransformer

@@ -62,6 +62,7 @@ def test_a_frozen_classifier_of_pairs_compares_more_than_it_reads(folder):
     assert min(np.abs(scores - each.decision_function(features)).max() for each in candidates) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_vectors_of_unit_length_stay_so(save_sentence_model, pooling):
     folder = save_sentence_model(pooling=pooling, limit=40)
@@ -114,6 +115,7 @@ def test_saved_models_predict_the_same(folder, tmp_path, kind, X, y, arguments, 
         assert loaded.pretrained_.join_pairs is options.get("join_pairs", False)
 
 
+@pytest.mark.slow
 def test_a_contrastive_start_may_precede_fine_tuning(folder):
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, precision="32", learning_rate=1e-9)
     options = {"contrastive": True, "frozen": False, "tuning_rate": 1e-3}
@@ -198,6 +200,7 @@ def test_a_choice_that_is_clearly_better_wins(right, count, choice, trained):
     assert list(TUNINGS) == list(right)
 
 
+@pytest.mark.slow
 def test_few_labels_are_cross_validated(folder, capsys):
     chosen = TextClassifier(pretrained=str(folder)).fit(TEXTS, LABELS, callbacks=[EpochLines()])
     assert "few labels" in capsys.readouterr().err
@@ -257,6 +260,7 @@ def test_what_a_frozen_model_cannot_have(folder, arguments, options, name):
     assert error.value.options == ("frozen", name)
 
 
+@pytest.mark.slow
 def test_vectors_in_the_run_folder_are_read_again(folder, tmp_path):
     def fit():
         training = TrainingOptions(dev_fraction=0, progress=False, precision="32", run_dir=str(tmp_path / "run"))
@@ -326,6 +330,7 @@ def test_a_contrastive_start_needs_layers(folder):
     assert error.value.options == ("contrastive", "tuned_layers")
 
 
+@pytest.mark.slow
 def test_cached_vectors_are_those_of_the_options(folder, tmp_path):
     def fit(pooling, run_dir):
         training = TrainingOptions(dev_fraction=0, progress=False, precision="32", run_dir=run_dir)

@@ -29,6 +29,7 @@ def minilm():
     return Path(package.__file__).parent / "model"
 
 
+@pytest.mark.slow
 def test_vectors_equal_sentence_transformers(minilm):
     reference = pytest.importorskip("sentence_transformers").SentenceTransformer(str(minilm), device="cpu")
     with pytest.warns(TruncationWarning, match="1 text truncated to 254 tokens, which leaves out 246"):
@@ -100,6 +101,7 @@ def test_poolings(save_sentence_model, pooling, normalize):
     check_vectors(save_sentence_model(pooling=pooling, normalize=normalize))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "tokenizer"),
     [
@@ -117,6 +119,7 @@ def test_the_limit_of_tokens(save_sentence_model, module, tokenizer):
     check_vectors(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [-5, 2, "x"])
 def test_limits_that_leave_no_token(save_sentence_model, limit):
     folder = save_sentence_model()
@@ -176,6 +179,7 @@ def test_switches_of_earlier_poolings(save_sentence_model, switches, pooling):
     assert SentenceEncoder(folder).fit().settings_.pooling == pooling
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "options"),
     [
@@ -223,6 +227,7 @@ def test_options_that_are_not_supported(save_sentence_model, file, options):
         SentenceEncoder(folder).fit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds",
     [

@@ -190,6 +190,7 @@ def test_used(copy, name, file, options):
     check_vectors(copy(name, **{file: options}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["a dog: ", "it sleeps"])
 def test_a_prompt_that_is_not_pooled(copy, prompt):
     others = {"prompts": {"x": prompt}, "default_prompt_name": "x"}
@@ -210,6 +211,7 @@ def test_without_effect(copy, file):
         np.testing.assert_allclose(vectors, SentenceEncoder(copy()).transform(["a dog barks"]), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [CONFIG, TOKENIZER_CONFIG, SENTENCES, OTHER_SENTENCES, POOLING, MODULES])
 def test_without_effect_in_sentence_transformers(copy, file):
     keys = [key for key, use in SETTINGS[file].items() if use.effect == "none"]

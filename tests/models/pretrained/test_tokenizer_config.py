@@ -16,6 +16,7 @@ def change_options(folder, options):
     path.write_text(json.dumps({**json.loads(path.read_text()), **options}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -23,6 +23,7 @@ def tagger(able, corpus):
     return able("crf").fit(*corpus("crf", 60))
 
 
+@pytest.mark.slow
 def test_offsets_are_those_of_the_raw_text(tagger):
     text = "  the plot:\tParis  NATO, was\u00a0never 👩‍🚀 Paris!\n"
     (tagged,) = tagger.predict_spans([text])
@@ -65,6 +66,7 @@ def sequence_probabilities(estimator, words):
     return sequences.numpy(), totals.softmax(0).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["crf", "softmax"])
 def test_the_confidence_is_the_probability_of_exactly_this_entity(tagger, entity_tagger, corpus, kind):
     estimator = entity_tagger

@@ -105,6 +105,7 @@ def test_callbacks_that_change_the_schedule_name_what_to_use(callback, option, c
     assert caught.value.options == (option,)
 
 
+@pytest.mark.slow
 def test_the_average_does_not_affect_training(corpus, tiny):
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "dev_fraction": 0.2}

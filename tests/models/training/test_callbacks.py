@@ -114,6 +114,7 @@ def test_two_callbacks_that_do_not_fit_each_other(corpus, tiny):
         tiny("classifier").fit(*corpus("classifier"), callbacks=[EarlyStopping("train_loss")] * 2)
 
 
+@pytest.mark.slow
 def test_a_callback_that_logs_needs_logs(corpus, tiny, tmp_path):
     texts, labels = corpus("classifier", 16)
     with pytest.raises(ConfigError) as caught:

@@ -161,6 +161,7 @@ def test_a_run_killed_inside_an_epoch_resumes_there(corpus, tiny, run_in_fork, t
     assert same_weights(disturbed, undisturbed)
 
 
+@pytest.mark.slow
 def test_checkpoints_inside_an_epoch_follow_the_interval(corpus, tiny, tmp_path, monkeypatch):
     texts, labels = corpus("classifier", 24)
     clock, saved = [0.0], []
@@ -211,6 +212,7 @@ def test_a_kill_while_writing_a_checkpoint(corpus, tiny, tmp_path, monkeypatch, 
     assert same_weights(disturbed, undisturbed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [{"epochs": 3}, {"epochs": 9, "patience": 1}], ids=["all epochs", "early stop"])
 def test_a_complete_run_is_not_trained_again(training, corpus, tiny, tmp_path, same_weights):
     texts, labels = corpus("classifier")
@@ -258,6 +260,7 @@ def ended(corpus, tiny, tmp_path_factory):
     return tiny("classifier", training=training).fit(*corpus("classifier"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
@@ -294,6 +297,7 @@ def test_changed_vectors_in_the_same_file_are_rejected(corpus, tiny, tmp_path):
         fit(2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["training set", "dev set"])
 def test_other_data_are_rejected(what, corpus, tiny, tmp_path):
     """So folds of a cross-validation do not resume each other's runs."""
@@ -411,6 +415,7 @@ def test_only_the_training_options_that_matter_are_compared(tmp_path):
         checkpoint_to_resume(tmp_path, options, {"b": "x"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["empty", "cut off", "a flipped bit"])
 def test_a_damaged_checkpoint_is_made_again(corpus, tiny, tmp_path, damage, same_weights):
     words, tags = corpus("crf", 12)

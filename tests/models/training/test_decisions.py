@@ -199,6 +199,7 @@ def test_a_small_dev_set_is_replaced_by_cross_validation(capsys):
     assert lines[-1].startswith("thresholds ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matrix", [False, True])
 def test_several_labels_have_thresholds_by_default(matrix):
     texts = make_texts(300)
@@ -223,6 +224,7 @@ def test_several_labels_have_thresholds_by_default(matrix):
     assert plain["micro_f1"] == pytest.approx(best), "the temperature changes no label"
 
 
+@pytest.mark.slow
 def test_cross_validation_without_dev_sets():
     """The metric that chooses the best epoch has nothing to measure in the folds."""
     texts = make_texts(40)
@@ -232,6 +234,7 @@ def test_cross_validation_without_dev_sets():
     assert classifier.training_.metric == "macro_f1"
 
 
+@pytest.mark.slow
 def test_a_threshold_is_dropped_if_a_class_of_the_model_to_continue_from_does_not_occur():
     texts = make_texts(40)
     classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=TRAINING, tune_threshold="f1", warm_start=True).fit(
@@ -253,6 +256,7 @@ def test_cross_validation_with_the_labels_of_the_model_to_continue_from():
     assert list(classifier.fit(texts, labels).fit(texts, matrix).thresholds_) == sorted(NAMES[:3])
 
 
+@pytest.mark.slow
 def test_cross_validation_knows_all_labels(capsys):
     """A label that occurs once is unknown to the model that predicts its text."""
     texts = [*make_texts(60), "rare", "rare good"]
@@ -263,6 +267,7 @@ def test_cross_validation_knows_all_labels(capsys):
     assert classifier.classes_.tolist() == sorted(NAMES)
 
 
+@pytest.mark.slow
 def test_the_temperature_is_folded_into_the_scores(tmp_path):
     """Smoothed labels make a model that is not sure enough."""
     texts = make_texts(300)

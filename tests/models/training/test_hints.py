@@ -238,6 +238,7 @@ def test_hints_of_training(kind, inputs, labels, message, tiny):
         tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "labels", "message"),
     [

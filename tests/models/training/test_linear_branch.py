@@ -51,6 +51,7 @@ def scores_of(classifier, texts):
     return graph, full
 
 
+@pytest.mark.slow
 def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpus, classifier):
     alone = TextClassifier(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING).fit(*corpus)
     unseen, gold = make_texts(200, np.random.default_rng(1))
@@ -59,6 +60,7 @@ def test_the_linear_branch_learns_what_a_graph_model_of_one_epoch_does_not(corpu
     assert classifier.dev_metrics()["accuracy"] > alone.dev_metrics()["accuracy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "estimator"),
     [(TextClassifier, LogisticRegression), (TextRegressor, Ridge)],
@@ -110,6 +112,7 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
         assert loss(deep, linear) <= loss(first * deep, second * linear) + 0.05
 
 
+@pytest.mark.slow
 def test_a_branch_that_lowers_the_dev_metric_is_left_out(corpus, tmp_path, capsys):
     """The numbers are noise, and those of the dev set what the graph encoder alone predicts."""
     texts, numbers = corpus[0], np.random.default_rng(4).standard_normal(200)

@@ -31,6 +31,7 @@ def make_head(kind, class_weights):
     return head
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("class_weights", [None, "balanced"])
 @pytest.mark.parametrize("kind", KINDS)

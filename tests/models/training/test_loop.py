@@ -76,6 +76,7 @@ def test_clipping(clip, parts, steps):
         assert norms == pytest.approx([clip] * len(norms), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_label_smoothing_reaches_the_head(corpus, tiny):
     for kind in ("classifier", "multilabel", "pair", "tagger"):
         estimator = tiny(kind, training={"epochs": 1, "label_smoothing": 0.3}).fit(*corpus(kind, 12))
@@ -115,6 +116,7 @@ def test_patience_needs_a_dev_set(parts):
     assert len(train(*parts(), TrainingOptions(epochs=3, patience=1))) == 3
 
 
+@pytest.mark.slow
 def test_two_half_batches_give_the_step_of_one_batch(corpus, tiny):
     texts, labels = corpus("classifier", 16)
     runs = [
@@ -173,6 +175,7 @@ def test_budgets(budget, size, corpus, tiny, monkeypatch):
     assert "batch_size" in budget or max(counts[1:]) > counts[0]
 
 
+@pytest.mark.slow
 def test_long_texts_fill_a_batch_before_there_are_32(corpus, tiny):
     texts, labels = corpus("classifier")
     budgets = {"batch_size": TrainingOptions().batch_size, "max_tokens": TrainingOptions().max_tokens}
@@ -204,6 +207,7 @@ class Seeds(Callback):
         self.seen.append(torch.initial_seed())
 
 
+@pytest.mark.slow
 def test_every_step_has_a_different_dropout_seed(corpus, tiny):
     callback = Seeds()
     for seed in (0, 1):

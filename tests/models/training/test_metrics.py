@@ -75,6 +75,7 @@ def test_entities(scheme, gold, predicted, right, found, there, accuracy):
     assert tagging_metrics([gold], [predicted], scheme) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "prefixes", "theirs"), [("IOB2", "BI", IOB2), ("BIOES", "BIES", IOBES)])
 def test_entities_equal_seqevals_strict_mode(scheme, prefixes, theirs):
     tags = st.sampled_from(["O", *(f"{prefix}-{name}" for prefix in prefixes for name in ("PER", "creative-work"))])

@@ -45,6 +45,7 @@ def test_a_model_has_the_type_that_it_was_saved_with(kind, saved, corpus, defaul
     assert torch.get_default_dtype() == default_dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_under_another_type(kind, saved, tiny, corpus):
     texts, labels = corpus(kind)

@@ -28,6 +28,7 @@ def launcher(request, monkeypatch):
     monkeypatch.setattr(rank_zero_only, "rank", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("launcher")
 def test_a_run_of_one_process_is_the_first(corpus, tiny, tmp_path):
     training = {"run_dir": str(tmp_path / "run"), "epochs": 1}

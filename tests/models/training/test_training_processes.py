@@ -105,6 +105,7 @@ def test_one_new_process(corpus, tiny, run_in_fork):
     assert run_in_fork(fit) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("may_fork_again")
 def test_errors_in_two_processes(corpus, tiny, run_in_fork, monkeypatch):
     """The error has our type, and the parent process gets the weights of the best epoch.
