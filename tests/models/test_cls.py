@@ -18,6 +18,7 @@ WITHOUT = {"mtsa", "duo", "duo-transformer"}
 """Encoders whose papers have no [CLS]."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoder", "cls"), [*((encoder, None) for encoder in ENCODERS), *product(("ms-trans", "mtsa"), (True, False))]
 )
@@ -30,6 +31,7 @@ def test_the_default_depends_on_the_encoder(corpus, tiny, encoder, cls):
     assert model.head_.pooling == {"mtsa": "source2token", "duo": "mean"}.get(encoder, "cls+max" if expected else "max")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("kind", ["classifier", "pair", "crf", "translator"])
 def test_a_batch_equals_single_inputs(corpus, tiny, figures, tmp_path, encoder, kind):

@@ -35,6 +35,7 @@ def close(some, others):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_predict_with_one_model(fitted, kind):
     estimator, inputs = fitted(kind, "ms-trans"), inputs_of(kind)

@@ -62,6 +62,7 @@ def test_entities_are_those_of_spacys_tokens(pipe, save_tagger):
     assert docs[0]._.attention.words["text"][-5:] == tuple(WORDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tags", "attribute"), [("PROPN VERB PROPN PROPN PUNCT", "pos_"), ("NNP VBD NNP NNP .", "tag_")]
 )
@@ -70,6 +71,7 @@ def test_tags(pipe, save_tagger, tags, attribute):
     assert [getattr(token, attribute) for token in doc if not token.is_space] == tags.split()
 
 
+@pytest.mark.slow
 def test_a_pipeline_on_disk_contains_the_model(pipe, tmp_path):
     shutil.copytree(MODELS / "classify", tmp_path / "model")
     nlp = pipe(tmp_path / "model")
@@ -97,6 +99,7 @@ def short_tagger(tmp_path_factory):
     return tagger.fit([["a", "b"]] * 4, [["B-X", "O"]] * 4).save(folder / "tagger")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 3, 128])
 @pytest.mark.parametrize("bad", [[0], [3, 4], [6], range(7)])
 def test_a_text_with_an_error_goes_to_the_handler_alone(pipe, short_tagger, batch_size, bad):
@@ -165,6 +168,7 @@ def test_entities_are_evaluated(pipe, save_tagger):
     assert scores["ents_per_type"].keys() == {"PER", "LOC"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tags", "attribute"), [("PROPN VERB PROPN PROPN PUNCT", "pos"), ("NNP SYM SYM SYM .", "tag")])
 def test_tags_are_evaluated(pipe, save_tagger, tags, attribute):
     nlp, key = pipe(save_tagger(tags.split())), {"pos": "pos", "tag": "tags"}[attribute]

@@ -14,6 +14,7 @@ KINDS = ["classifier", "multilabel", "pair", "regressor", "tagger", "crf", "tran
 ENCODERS = ["bilstm", "duo", "duo-transformer", "tnt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "encoder"), [*((k, "transformer") for k in KINDS), *(("tagger", e) for e in ENCODERS)]
 )

@@ -409,6 +409,7 @@ def test_narrow_panes_print_fewer_rows(show, make_result):
     assert tab.locator(".row").count() == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["layer=1&head=1&token=3", "view=matrix"])
 def test_accessibility(show, make_result, find_violations, at):
     tab = show([make_result(), make_result(["two"])], [make_result(), make_result(["two"])], at=at)

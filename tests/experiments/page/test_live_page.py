@@ -130,6 +130,7 @@ def test_a_pair_has_two_fields(visit, pair_result, serve_models):
         assert tab.locator(".part").all_inner_texts() == ["first", "second"]
 
 
+@pytest.mark.slow
 def test_accessibility(visit, address, find_violations):
     tab = visit(address)
     assert find_violations(tab) == []

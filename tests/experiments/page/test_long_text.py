@@ -88,6 +88,7 @@ def fastest_median(measure, limit):
     return min(medians)
 
 
+@pytest.mark.slow
 def test_a_long_text_is_a_small_file(long_page):
     assert long_page.stat().st_size < 6_500_000
 
@@ -117,6 +118,7 @@ def test_response_times(long_page, visit, at):
     assert {act: round(time) for act, time in times.items() if time >= INTERACTION} == {}
 
 
+@pytest.mark.slow
 def test_canvases_are_as_large_as_the_window(long_page, visit):
     tab = visit(f"{long_page.as_uri()}#head=4")
     heights = tab.evaluate("[...document.querySelectorAll('.arc-view canvas')].map(c => c.offsetHeight)")

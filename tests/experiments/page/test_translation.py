@@ -52,6 +52,7 @@ def test_typing_a_source(visit, serve_models, translators, find_violations):
         assert find_violations(tab) == []
 
 
+@pytest.mark.slow
 def test_a_page_of_translations(visit, translators, tmp_path):
     columns = [page_model(Path(f"model-{n}"), each, [each.attention(SOURCE)]) for n, each in enumerate(translators)]
     write_page(tmp_path / "page.html", columns, title=SOURCE)

@@ -305,6 +305,7 @@ def test_a_saved_png_is_the_svg_in_dots(show, make_result, tmp_path):
     assert len(png) > 2_000
 
 
+@pytest.mark.slow
 def test_a_selected_edge_is_in_the_address(show, make_result):
     tab = show([make_result()], at="layer=1&head=2&token=3&edges=5-3,2-3")
     assert tab.locator(".mark[aria-pressed=true]").count() == 2

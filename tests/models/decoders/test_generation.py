@@ -55,6 +55,7 @@ def assert_same(some, others):
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
 
 
+@pytest.mark.slow
 @every_decoder
 @pytest.mark.parametrize("sample", [False, True])
 def test_a_batch_with_a_cache_equals_single_sources_without_one(sample, encoder, changes, make_model, monkeypatch):
@@ -66,6 +67,7 @@ def test_a_batch_with_a_cache_equals_single_sources_without_one(sample, encoder,
     assert_same(together, generate(model, corpus, options, count=3))
 
 
+@pytest.mark.slow
 def test_samples_do_not_depend_on_the_limits_of_others(make_model, monkeypatch):
     model, corpus = make_model()
     options = SearchOptions(sample=True, temperature=2.0)  # the number of draws that the longest source allows

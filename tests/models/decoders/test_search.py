@@ -66,6 +66,7 @@ def run_search(sources, beam, limits, vocabulary=4, seed=0, banned=(), **options
     return beam_search(Table(sources, beam, vocabulary, seed), torch.tensor(limits), rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
 def test_an_unlimited_beam_is_exhaustive(penalty, seed):
@@ -96,6 +97,7 @@ def texts_within(rules, vocabulary, longest, written=()):
         yield from texts_within(rules, vocabulary, longest, (*written, token))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "options",

@@ -37,6 +37,7 @@ def test_positions_start_at_zero_in_each_text():
     assert torch.equal(position_vectors(graph, 4, torch.empty(0)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [100, 16_500])
 def test_training_on_a_long_text_keeps_less_for_the_same_gradients(tokens):
     options = MSTransOptions(hidden=8, heads=2, layers=3, scales=("1", "3"), dropout=0.2)

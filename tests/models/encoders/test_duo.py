@@ -38,6 +38,7 @@ def test_encoder_follows_the_definition(parts, window, softmax, double_encoder, 
         torch.testing.assert_close(output, single, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [None, "3"])
 def test_weights_equal_the_definition(window, double_encoder, check_maps):
     encoder = double_encoder(DuoOptions(parts=("4", "6"), window=window))

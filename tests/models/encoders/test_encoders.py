@@ -94,6 +94,7 @@ def test_every_encoder_is_a_choice():
     assert {options.name for options in OPTIONS} == set(ENCODERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 def test_weights_on_request(options, double_encoder, encode):
     """One for each edge and head; the weights of a target sum to one, and the states are the same without them."""
@@ -204,6 +205,7 @@ def test_sets_of_word_vectors_that_do_not_fit(parts, widths, of_files, named):
     assert list(caught.value.options) == named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("options", OPTIONS)
 def test_states_and_gradients_in_the_precision_of_the_parameters(options, dtype):
@@ -271,6 +273,7 @@ DROPPING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "layers", "kind"), DROPPING)
 def test_each_dropout_alone_in_training_only(name, layers, kind):
     options = replace(encoder_options(name), hidden=20, layers=layers)

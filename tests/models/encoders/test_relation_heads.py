@@ -28,6 +28,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heads", CASES)
 def test_heads_equal_the_dense_reference(heads, sentences, double_encoder, encode):
     encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=3, heads=heads, head_feats=4))

@@ -170,6 +170,7 @@ def matrices(encoder, sentence):
     return groups, arcs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ABLATIONS.values(), ids=ABLATIONS)
 def test_every_row_of_the_papers_tables_equals_the_dense_reference(double_encoder, encode, sentences, options):
     encoder = double_encoder(replace(SMALL, **options))

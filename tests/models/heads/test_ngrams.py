@@ -50,6 +50,7 @@ def test_features_of_texts_are_scikit_learns(builder):
     np.testing.assert_allclose(design[:, -1], expected.sum(1), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sides", [1, 2])
 def test_a_large_corpus_in_parts(builder, sides):
     """Frequencies are of all texts, and each text has its row, however many parts the corpus has."""

@@ -19,6 +19,7 @@ FORMULAS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", FORMULAS)
 @given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=6), seed=st.integers(0, 2**32 - 1))
 def test_values_and_gradients_follow_the_formula(pooling, lengths, seed):

@@ -88,6 +88,7 @@ def test_table_of_a_pair(estimators):
         assert rows.target_token.tolist() == [token for token in tokens for _ in tokens]
 
 
+@pytest.mark.slow
 def test_graph_and_matrix_of_every_head_have_the_tables_weights(fitted_estimator):
     estimator, x = fitted_estimator
     attention = estimator.attention(x)

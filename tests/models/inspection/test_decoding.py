@@ -10,6 +10,7 @@ from graphattn.exceptions import DataError
 from graphattn.models._encoders import ENCODERS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_maps_of_both_sides(encoder, translators, source):
     translator = translators(encoder)

@@ -88,6 +88,7 @@ def count_as_viewers_do(path):
 TAGS = ("node", "edge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "count"),
     [

@@ -73,6 +73,7 @@ def test_a_translators_heads_on_the_source_are_counted(translator, source):
         translator.attention(source, "ein hund")
 
 
+@pytest.mark.slow
 def test_the_limit_of_a_summary_is_per_text(classifier, translator, source, sentences):
     for model, corpus, options in (
         (classifier, sentences, {}),

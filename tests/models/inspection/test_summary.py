@@ -184,6 +184,7 @@ WORD_HEADS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", WORD_HEADS)
 def test_heads_between_words(encoder, sentences):
     options, between_words = WORD_HEADS[encoder]

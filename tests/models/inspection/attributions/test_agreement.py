@@ -26,6 +26,7 @@ def test_rank_correlation_and_overlap(pairs, k):
     assert row.overlap == pytest.approx(len(best[0] & best[1]) / min(k, len(values)))
 
 
+@pytest.mark.slow
 def test_edges_by_three_methods(classifier):
     actual, agreed = edge_agreement(classifier, TEXT, edges=8, k=3)
     assert len(actual) == 8
@@ -38,6 +39,7 @@ def test_edges_by_three_methods(classifier):
     assert actual.left_out.tolist() == pytest.approx(left_out.effect.tolist())
 
 
+@pytest.mark.slow
 def test_tokens_by_five_methods(classifier, pair_classifier):
     actual, agreed = token_agreement(classifier, TEXT)
     ways = ["rollout", "flow", "weight", "gradient_times_weight", "integrated_gradients"]
@@ -56,6 +58,7 @@ def test_tokens_without_rollout_if_heads_connect_words(word_classifier):
     assert actual.token.tolist()[:2] == ["[CLS]", "fine"]
 
 
+@pytest.mark.slow
 def test_edges_of_a_translator_by_three_methods(translators, source):
     translator = translators("umst")
     actual, agreed = edge_agreement(translator, source, edges=6, target="Ein hund!")

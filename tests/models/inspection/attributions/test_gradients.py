@@ -157,6 +157,7 @@ def check(table, estimator, attention, compute, monkeypatch, edges=1):
     return expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", [None, "bad"])
 def test_edges_of_a_classifier(label, classifier, log_odds, precise, monkeypatch):
     batch = classifier.encode([TEXT])[[0]]
@@ -171,6 +172,7 @@ def test_edges_of_a_classifier(label, classifier, log_odds, precise, monkeypatch
     assert sum(expected.abs() > 1e-6) >= 6
 
 
+@pytest.mark.slow
 def test_edges_of_a_translator(translator, source, precise, monkeypatch):
     table = gradient_times_weight(translator, source, target=TRANSLATION)
     attention = translator.attention(source, TRANSLATION)
@@ -180,6 +182,7 @@ def test_edges_of_a_translator(translator, source, precise, monkeypatch):
     assert sum(expected.abs() > 1e-6) >= 4
 
 
+@pytest.mark.slow
 def test_words_of_a_translation(translators, source, precise, monkeypatch):
     translator = translators("transformer")
     attention = translator.attention(source, TRANSLATION)

@@ -44,6 +44,7 @@ def test_a_word_of_a_tagger(tagger):
     np.testing.assert_allclose(integrated_gradients(tagger, words).attribution, sum(each), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_equals_captum(classifier, log_odds):
     captum = pytest.importorskip("captum.attr", reason="captum is not installed")
 
@@ -145,6 +146,7 @@ def explaining(estimator):
     return {"label": estimator.classes_[1], **({"word": 4} if estimator.model_.head.per_word else {})}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [True, False], ids=["cls", "no cls"])
 @pytest.mark.parametrize("linear_branch", [True, False], ids=["linear_branch", "narrow"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,6 +22,7 @@ def brute_force(without_edge, estimator, inputs, row, number):
         return estimator.model_(Batch(smaller, 1))
 
 
+@pytest.mark.slow
 def test_it_equals_brute_force(without_edge, classifier, log_odds, monkeypatch):
     monkeypatch.setattr(leave_one_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
     actual = leave_one_edge_out(classifier, TEXT, k=100, label="fair")

@@ -107,6 +107,7 @@ def test_words_of_a_translation_have_no_marks(translators):
     assert set(cross.target_word) == {"[CLS]", "ein", "hund"}
 
 
+@pytest.mark.slow
 def test_top_words_of_a_corpus(classifier):
     texts = [SPLIT, ["dull", "film"], ["fine", "film", "film"]]
     expected = {}
