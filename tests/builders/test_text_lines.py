@@ -143,6 +143,7 @@ def test_what_is_no_text(tmp_path, content, expected):
         assert message(path) == f"{path}{expected}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-32", "WINDOWS-1252", "utf-8-sig"])
 @suffixes
 def test_other_encodings(tmp_path, encoding, suffix):

@@ -126,6 +126,7 @@ def test_parts_of_a_normalized_character_can_be_known(text):
     assert known.ids(sentence.tokens).tolist() == known.encode(text).tolist() == known.encode(sentence).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["word", "bpe"])
 @pytest.mark.parametrize("lowercase", [True, False])
 @settings(max_examples=15)
@@ -512,6 +513,7 @@ def foreign(request):
     return Vocabulary(request.param())
 
 
+@pytest.mark.slow
 @given(text=st.one_of(UNICODE, st.just("The  quick fox\tdon't 漢字 <url> [CLS] ½ \x01")))
 def test_foreign_tokenizers(foreign, text):
     assert foreign.words[:3] == list(SPECIAL_TOKENS)

@@ -35,6 +35,7 @@ def test_dependencies_are_labelled(classifier, read_texts):
     assert labels == {"nsubj"}
 
 
+@pytest.mark.slow
 def test_translators(toy_translator, read_texts, source):
     attention = toy_translator.attention(source, "der hund!")
     texts = read_texts(draw_arcs(attention))

@@ -53,6 +53,7 @@ def test_all_functions_are_tested():
     assert set(drawing.__all__) <= set(DRAWINGS)
 
 
+@pytest.mark.slow
 def test_without_a_path_a_figure_is_shown_and_nothing_is_written(draw, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = dict(matplotlib.rcParams)
@@ -64,6 +65,7 @@ def test_without_a_path_a_figure_is_shown_and_nothing_is_written(draw, tmp_path,
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "PDF"])
 def test_files_are_those_of_the_figure_and_the_same_each_time(draw, suffix, tmp_path):
     figure = draw(first := tmp_path / "new" / "folder" / f"a.{suffix}")

@@ -124,6 +124,7 @@ def test_weights_of_all_relations(read_texts):
     assert "in" not in texts
 
 
+@pytest.mark.slow
 def test_sentences_of_the_grammar_are_drawn(tmp_path):
     builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency(), Order("forward")])
     sentences = generate(60, seed=1, subwords=True)

@@ -39,6 +39,7 @@ def test_too_long_texts(draw, classifier):
     assert str(caught.value) == "101 tokens do not fit into a picture; it shows up to 100"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "heads",
     ["window:N/16=1,window:N/8=1", "window:1 | window:N/16=1,window:1 | window:N/8=1,window:1 | window:N/4=1"],

@@ -49,6 +49,7 @@ def read_pixels(tmp_path):
     return read
 
 
+@pytest.mark.slow
 def test_png_has_ink_in_the_colours_of_the_relations(read_pixels):
     image = read_pixels(WORDS, EDGES, word_ids=IDS, title="A soup")
     pixels = {tuple(colour) for colour in np.unique((image * 255).astype(int).reshape(-1, 3), axis=0)}
@@ -97,6 +98,7 @@ def test_impossible_weights_are_errors(weights, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_markup_and_control_characters_are_drawn_literally(tmp_path, read_texts, suffix):
     edges = {"<b>$x$</b>": [(0, 3), (3, 0), (5, 5)], "--> &": [(i, i) for i in range(len(HOSTILE))]}
@@ -112,6 +114,7 @@ def test_markup_and_control_characters_are_drawn_literally(tmp_path, read_texts,
         assert shown <= set(map(unescape, read_texts(figure)))
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), tokens=st.lists(st.text(max_size=8), max_size=6))
 def test_any_tokens_and_edges_can_be_drawn(to_svg, data, tokens):
@@ -121,6 +124,7 @@ def test_any_tokens_and_edges_can_be_drawn(to_svg, data, tokens):
     ElementTree.fromstring(to_svg(draw_sentence(tokens, edges)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 2, 40])
 def test_pictures_grow_with_the_sentence(read_pixels, count):
     edges = {"none": [], "window:3": [(i, i) for i in range(count)]}

@@ -51,6 +51,7 @@ def port(estimator, serve_app):
         yield port
 
 
+@pytest.mark.slow
 def test_predictions_are_the_rows_of_predict(port, estimator):
     assert post(port, "/predict", {"texts": TEXTS}) == {"predictions": estimator.predict_rows(TEXTS)}
     expected = {"predictions": estimator.predict_rows(TEXTS, probabilities=True)}
@@ -91,6 +92,7 @@ def test_many_clients_get_their_own_answers(port, estimator):
     assert answers == [{"predictions": [row]} for row in estimator.predict_rows(texts)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pair_classifier", "tagger"])
 def test_other_tasks(kind, request, serve_app):
     estimator = load(request.getfixturevalue(kind))
