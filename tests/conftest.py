@@ -49,10 +49,12 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that need the corpora with `data`; with several workers, start with long files."""
+    """Mark tests that need the corpora with `data`, and tests in a browser with `slow`; let long files start first."""
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
         parameters = getattr(item, "callspec", NO_PARAMETERS).params.values()
         names = [value for value in parameters if isinstance(value, str)]
         peers = [package for value in parameters for package in getattr(value, "packages", ())]
@@ -127,7 +129,7 @@ def run_in_fork() -> Callable[[Callable[[], object]], int]:
         child = os.fork()
         if child == 0:
             try:
-                signal.alarm(240)
+                signal.alarm(900)
                 forkserver.ensure_running.__self__.__init__()  # the parent's server cannot serve its fork
                 function()
                 os._exit(0)

@@ -122,6 +122,7 @@ def test_splitting_at_spaces_first_has_no_effect(text):
     assert WORDS.split(text) == spaced
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("abnt'sS.,13 :-)(DxP<br/>@#_w=^\t é") | st.text(), max_size=5))
 def test_a_batch_with_cached_runs_equals_texts_with_offsets(texts):
     for splitter in SPLITTERS:

@@ -60,7 +60,7 @@ class Command:
         self.returncode: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
-            signal.alarm(240)  # a command that hangs does not outlive the tests
+            signal.alarm(900)  # a command that hangs does not outlive the tests
             os.close(reading_out)
             os.close(reading_err)
             self._run(words, (stdin, out, err), folder)
@@ -96,7 +96,7 @@ class Command:
             self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
 
-    def wait(self, timeout: float = 120) -> int:
+    def wait(self, timeout: float = 600) -> int:
         """The exit code, when the command ends."""
         deadline = time.monotonic() + timeout
         while (code := self.poll()) is None:
@@ -104,7 +104,7 @@ class Command:
             time.sleep(0.01)
         return code
 
-    def communicate(self, timeout: float = 120) -> tuple[str, str]:
+    def communicate(self, timeout: float = 600) -> tuple[str, str]:
         """The output and the errors, when the command ends."""
         self.wait(timeout)
         return self.stdout.read(), self.stderr.read()

@@ -239,7 +239,7 @@ def fresh_process(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[
         (tmp_path / "given.json").write_text(json.dumps(given), encoding="utf-8")
         (tmp_path / "script.py").write_text(_PRELUDE + script, encoding="utf-8")
         command = [sys.executable, "script.py", "given.json"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     return run
 

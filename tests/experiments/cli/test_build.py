@@ -249,7 +249,7 @@ def test_a_running_cluster_builds_the_same_store(graphattn, corpora_folder, tmp_
         assert answer.returncode == 0, answer.stderr
     finally:
         head.terminate()
-        head.communicate(timeout=60)
+        head.communicate(timeout=300)
     assert content(tmp_path / "expected") == content(tmp_path / "ray")
 
 

@@ -278,7 +278,7 @@ def test_an_example_serves(example, start_command, scene, hub):
 
 def ask(port, method, path, body=None):
     """The status and the body of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=300)
     connection.request(method, path, body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     return answer.status, answer.read()

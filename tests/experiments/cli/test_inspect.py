@@ -340,7 +340,7 @@ def test_a_live_page_until_ctrl_c(start_command, classifier, tmp_path):
     process = start_command("inspect", "--serve", classifier, classifier, "--port", 0, cwd=tmp_path)
     message = process.stdout.readline()
     port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/ shows the page; Ctrl-C ends it\n", message)[1])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     connection.request("POST", "/attention", '{"texts": ["a good film"]}', {"Content-Type": "application/json"})
     results = json.loads(connection.getresponse().read())["results"]
     assert [result["tokens"]["text"] for result in results] == [["[CLS]", "a", "good", "film"]] * 2
@@ -364,7 +364,7 @@ def test_pipes_and_empty_texts(graphattn, classifier, tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     writer = subprocess.Popen(["sh", "-c", "echo a good film > pipe"], cwd=tmp_path)
     assert lines(graphattn("inspect", classifier, "pipe"))[0] == "a good film"
-    writer.wait(timeout=60)
+    writer.wait(timeout=300)
 
 
 def test_summaries_have_no_page(graphattn, classifier):

@@ -40,7 +40,7 @@ def test_a_named_pipe_is_written_to(tmp_path):
     check_output(pipe)
     with open_output(pipe) as file:
         file.write("a line\n")
-    reader.join(timeout=10)
+    reader.join(timeout=120)
     assert lines == ["a line\n"]
     assert pipe.is_fifo()
 

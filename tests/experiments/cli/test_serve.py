@@ -41,7 +41,7 @@ def serving(start_command, *words):
 
 def start_request(port, texts):
     """Send a request; the answer is read later."""
-    client = socket.create_connection(("127.0.0.1", port), timeout=60)
+    client = socket.create_connection(("127.0.0.1", port), timeout=300)
     body = json.dumps({"texts": texts}).encode()
     head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)

@@ -179,7 +179,7 @@ def test_a_named_pipe_is_read_like_a_file(tmp_path):
     writer = threading.Thread(target=(tmp_path / "c.tsv").write_text, args=["text\tx\ndogs\ty\n"])
     writer.start()
     assert read(tmp_path / "c.tsv", "translate") == [Example("dogs", "y")]
-    writer.join(timeout=10)
+    writer.join(timeout=120)
 
 
 @pytest.mark.parametrize(

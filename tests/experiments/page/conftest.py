@@ -155,7 +155,7 @@ def visit(browser) -> Iterator[Callable]:
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
         contexts.append(context)
         tab = context.new_page()
-        tab.set_default_timeout(5_000)
+        tab.set_default_timeout(60_000)
         tab.on("console", lambda message: log.console.append(f"{message.type}: {message.text}"))
         tab.on("pageerror", lambda error: log.console.append(f"uncaught: {error}"))
         tab.on("request", lambda request: log.requests.append(request.url))

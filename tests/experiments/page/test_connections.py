@@ -29,7 +29,7 @@ def port(make_result, serve_models):
 def connect(port, sent=b""):
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.settimeout(10)
+    client.settimeout(120)
     client.connect(("127.0.0.1", port))
     client.sendall(sent)
     return client

@@ -29,7 +29,7 @@ def port(make_result, serve_models):
 
 
 def request(port, method, path, body=None, **headers):
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         response = connection.getresponse()
         return response, response.read().decode()
@@ -96,7 +96,7 @@ def test_it_keeps_running_after_an_error(port):
 
 def send_part(port, stack):
     """Open a connection and send a request without the end of its body."""
-    client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+    client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=120))
     headers = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 99"
     client.sendall(f'POST /attention HTTP/1.1\r\n{headers}\r\n\r\n{{"texts":'.encode())
     return client

@@ -27,7 +27,7 @@ TEXTS = ["a good film", "a bad film of 3 scenes", "", "Ada saw Rome"]
 
 
 def ask(port, method, path, body=None, kind="application/json"):
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
         content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         connection.request(method, path, content, {"Content-Type": kind})
         response = connection.getresponse()
@@ -197,7 +197,7 @@ def test_the_methods_of_a_path(port):
 
 
 def ask_host(port, host):
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
         connection.request("GET", "/health", headers={"Host": host})
         response = connection.getresponse()
         return response.status, json.loads(response.read())
@@ -219,7 +219,7 @@ def test_other_hosts_are_rejected(port, estimator, serve_app):
 
 def test_what_is_no_http(port):
     for line in (b"hello\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\nno header\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as client:
             client.sendall(line)
             head, _, body = b"".join(iter(lambda: client.recv(10_000), b"")).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 ")
@@ -354,7 +354,7 @@ def test_other_requests_are_answered_while_a_client_waits_and_nothing_is_compute
         body = json.dumps({"texts": texts}).encode()
         head = "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}"
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as client:
             client.sendall(head.encode() + b"\r\n\r\n" + body)
             assert model.started.wait(30)
             assert ask(port, "GET", "/health")[0].status == 200

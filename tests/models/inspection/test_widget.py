@@ -38,7 +38,7 @@ def test_a_notebook_runs(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, CELLS)))
     folder = {"metadata": {"path": str(tmp_path)}}  # a kernel does not import from the folder it starts in
-    client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=folder)
+    client = nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder)
     with client.setup_kernel():
         client.execute_cell(notebook.cells[0], 0)
         client.execute_cell(notebook.cells[1], 1)

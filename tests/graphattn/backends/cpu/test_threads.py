@@ -24,7 +24,7 @@ def count(request, monkeypatch):
 
 
 def test_threads_run_concurrently(count):
-    meeting, seen = threading.Barrier(count, timeout=20), []
+    meeting, seen = threading.Barrier(count, timeout=120), []
 
     def work(number):
         meeting.wait()
