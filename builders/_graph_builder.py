@@ -23,7 +23,7 @@ from graphattn.builders._vocabulary import Vocabulary
 from graphattn.builders._word_boundaries import Source, check_is_batch
 from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation, parse_relations
 from graphattn.builders.relations._base import as_relation, iterate_operands
-from graphattn.builders.relations._validation import (
+from graphattn.builders.relations._relation_checks import (
     check_nodes,
     count_edges,
     errors_naming,
@@ -93,7 +93,8 @@ class TextGraphBuilder:
         self.needs_heads = any(relation.needs_heads for relation in self.relations)
         """Whether a sentence without heads is an error."""
         self._are_third_party = [is_third_party(relation) for relation in self.relations]
-        self._with_nodes = [relation for relation in self.relations if type(relation).nodes is not Relation.nodes]
+        pairs = zip(self.relations, self._are_third_party, strict=True)
+        self._with_nodes = [each for each, is_users in pairs if is_users or type(each).nodes is not Relation.nodes]
         self._dependency = _find_dependency(self.relations)
         self._takes_heads = self.needs_heads or any(relation.takes_heads for relation in self.relations)
         needs_sentences = any(relation.needs_sentences for relation in self.relations)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphattn._attention import scale_queries
-from graphattn._backends.cpu.tensorized.blocks import attend_in_blocks
+from graphattn._backends.cpu.tensorized.dense_blocks import attend_in_blocks
 from graphattn._backends.cpu.tensorized.edges import (
     attach_mean_weights,
     attend_by_edges,

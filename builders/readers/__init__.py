@@ -7,13 +7,13 @@ is wrong in the file, with its line, and ConfigError for an invalid option. A ne
 
 from graphattn.builders._text_lines import read_numbered_lines
 from graphattn.builders.readers._conllu import read_conllu, read_conllup
-from graphattn.builders.readers._corpus import read_corpus, read_parallel
 from graphattn.builders.readers._fasttext import read_fasttext
 from graphattn.builders.readers._formats import (
     DetectedFormat,
     detect,
     register_reader,
 )
+from graphattn.builders.readers._read_corpus import read_corpus, read_parallel
 from graphattn.builders.readers._sentences import read_sentences
 from graphattn.builders.readers._spans import read_spans
 from graphattn.builders.readers._table import read_labelled_lines, read_table

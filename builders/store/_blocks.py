@@ -14,7 +14,7 @@ import numpy as np
 from graphattn.builders._paths import FilePath, display_name, is_standard_input
 from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders._text_lines import open_text
-from graphattn.builders.readers._corpus import read_corpus, resolve_reader
+from graphattn.builders.readers._read_corpus import read_corpus, resolve_reader
 from graphattn.exceptions import DataError
 
 BLOCK_BYTES, PARSED_BLOCK_BYTES = 32 << 20, 1 << 20

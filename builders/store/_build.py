@@ -27,7 +27,7 @@ from graphattn.builders._regular_files import file_sha256
 from graphattn.builders._vocabulary import Vocabulary, check_options
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, rule_digest
 from graphattn.builders.parsers import Parser
-from graphattn.builders.relations._validation import may_read_ids
+from graphattn.builders.relations._relation_checks import may_read_ids
 from graphattn.builders.store._blocks import BLOCK_BYTES, PARSED_BLOCK_BYTES, Block, CorpusFile, corpus_blocks
 from graphattn.builders.store._manifest import (
     GRAPHS,

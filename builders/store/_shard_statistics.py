@@ -18,7 +18,7 @@ from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
 from graphattn.builders._regular_files import file_sha256
 from graphattn.builders._spelling import compose
-from graphattn.builders.relations._validation import count_edges, is_third_party
+from graphattn.builders.relations._relation_checks import count_edges, is_third_party
 from graphattn.builders.store._layouts import table_layout
 from graphattn.builders.store._manifest import Manifest, ShardEntry
 from graphattn.builders.store._shards import Shard, shard_name

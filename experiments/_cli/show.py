@@ -124,7 +124,7 @@ def _choose_vocabulary(
 ) -> Vocabulary | None:
     """The tokenizer of the flag, that of the store, or the words of the text if ids are needed."""
     from graphattn.builders import Vocabulary
-    from graphattn.builders.relations._validation import may_read_ids
+    from graphattn.builders.relations._relation_checks import may_read_ids
 
     if tokenizer is not None:
         return Vocabulary.load(tokenizer)

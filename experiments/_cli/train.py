@@ -189,7 +189,7 @@ def train_model(
     ``training`` overrides some.
     """
     from graphattn._devices import find_device
-    from graphattn.experiments._cli.explain import format_options
+    from graphattn.experiments._cli.option_table import format_options
     from graphattn.models import load
     from graphattn.models.defaults import Facts
     from graphattn.models.training._processes import ignore_launcher_rank

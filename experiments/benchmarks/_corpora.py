@@ -14,8 +14,8 @@ from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import Store
 from graphattn.experiments.benchmarks._contenders import UnableError
+from graphattn.experiments.benchmarks._fresh_processes import build_in_subprocess
 from graphattn.experiments.benchmarks._harness import column
-from graphattn.experiments.benchmarks._processes import build_in_subprocess
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._store import make_row
 from graphattn.experiments.papers._data_sets import data_folder

@@ -13,7 +13,7 @@ import torch
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.output import show_progress
 from graphattn.experiments.benchmarks._contenders import CPU, Contender, Job, Settings, UnableError
-from graphattn.experiments.benchmarks._processes import measure_peak_memory
+from graphattn.experiments.benchmarks._fresh_processes import measure_peak_memory
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._workloads import Workload, parse_workloads
 

@@ -36,6 +36,7 @@ from graphattn.experiments.benchmarks._exports import (
     quantize_onnx,
     quantize_openvino,
 )
+from graphattn.experiments.benchmarks._fresh_processes import measure_peak_memory
 from graphattn.experiments.benchmarks._harness import (
     COLUMNS,
     INFERENCE,
@@ -53,7 +54,6 @@ from graphattn.experiments.benchmarks._harness import (
     summarize_times,
     try_each,
 )
-from graphattn.experiments.benchmarks._processes import measure_peak_memory
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.experiments.benchmarks._workloads import Workload, corpus_texts, is_uniform, split_into_batches
 from graphattn.experiments.papers._data_sets import DATA_VARIABLE

@@ -14,8 +14,8 @@ import torch
 from graphattn.builders import Dependency, TextGraphBuilder
 from graphattn.builders.store import GraphStream, Store
 from graphattn.builders.store._datasets import StoreBatch
+from graphattn.experiments.benchmarks._fresh_processes import build_in_subprocess
 from graphattn.experiments.benchmarks._harness import MEBIBYTE, column
-from graphattn.experiments.benchmarks._processes import build_in_subprocess
 from graphattn.experiments.benchmarks._report import BenchmarkReport, Record
 from graphattn.models import MSTransOptions
 from graphattn.models._encoders import MSTransEncoder

@@ -14,7 +14,7 @@ from graphattn.builders._paths import FilePath
 from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import assign_colours
-from graphattn.experiments.drawing._sentence import draw_sentence
+from graphattn.experiments.drawing._sentence_picture import draw_sentence
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -18,7 +18,7 @@ from graphattn.builders.tag_schemes import convert, detect_scheme
 from graphattn.experiments.papers._data_sets import DataSet, ParallelSet
 from graphattn.models import TASKS, PairClassifier, SequenceTagger, TextClassifier
 from graphattn.models._estimators.inputs import split_held_out
-from graphattn.models.training._linear_branch import train_crfsuite
+from graphattn.models.training._branch_fitting import train_crfsuite
 from graphattn.models.training._metrics import tagging_metrics
 
 TFIDF, CRF, LEAD = "tfidf", "crf", "lead-1"

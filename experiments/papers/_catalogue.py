@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers import _decisions as decisions
+from graphattn.experiments.papers import _decision_tables as decisions
 from graphattn.experiments.papers import _duo as duo
 from graphattn.experiments.papers import _ms_trans as ms_trans
 from graphattn.experiments.papers import _mtsa as mtsa

@@ -10,7 +10,7 @@ from typing import Any
 from graphattn.experiments._cli.tables import format_markdown
 from graphattn.experiments.papers._data_sets import MTL_DOMAINS
 from graphattn.experiments.papers._experiment import SEPARATOR, Experiment, Row
-from graphattn.experiments.papers._rows import format_mean, rank_encoder
+from graphattn.experiments.papers._result_rows import format_mean, rank_encoder
 
 Runs = Sequence[Mapping[str, Any]]
 """Runs that differ only in their seed."""

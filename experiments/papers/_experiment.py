@@ -11,7 +11,7 @@ from typing import Any
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.tables import format_markdown
-from graphattn.experiments.papers._rows import format_mean
+from graphattn.experiments.papers._result_rows import format_mean
 from graphattn.experiments.papers._runs import Run, row_key
 from graphattn.experiments.papers._settings import Changes, merge_changes
 

@@ -17,7 +17,7 @@ from typing import Any
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.experiments._cli.tables import format_markdown
-from graphattn.experiments.papers import _rows as rows
+from graphattn.experiments.papers import _result_rows as rows
 from graphattn.experiments.papers._baselines import BASELINES
 from graphattn.experiments.papers._catalogue import PAPERS, find_experiments
 from graphattn.experiments.papers._comparison import compare_data_sets, compare_rows

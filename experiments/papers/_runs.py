@@ -36,7 +36,7 @@ from graphattn.experiments.papers._data_sets import (
 from graphattn.experiments.papers._few_labels import check_few_labels, fit_sentence_vectors, fit_setfit
 from graphattn.experiments.papers._measurements import MEASUREMENTS
 from graphattn.experiments.papers._observations import OBSERVATIONS, EpochFigures
-from graphattn.experiments.papers._rows import append_row, read_rows
+from graphattn.experiments.papers._result_rows import append_row, read_rows
 from graphattn.experiments.papers._settings import (
     SENTENCE_VECTORS,
     SETFIT,

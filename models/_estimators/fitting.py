@@ -30,11 +30,11 @@ from graphattn.models._estimators.warm_start import check_same_kind, copy_model,
 from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import count_truncation, predict_corpus
 from graphattn.models.heads._word_features import WordFeatureBranch
+from graphattn.models.training._branch_fitting import fit_linear_branch
 from graphattn.models.training._contrastive import train_contrastive
 from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
 from graphattn.models.training._frozen import fit_frozen
 from graphattn.models.training._hints import hint_at_loss
-from graphattn.models.training._linear_branch import fit_linear_branch
 from graphattn.models.training._loop import train
 from graphattn.models.training._plain_torch import plain_torch
 from graphattn.models.training._processes import is_first_process

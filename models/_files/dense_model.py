@@ -14,8 +14,8 @@ from typing_extensions import override
 from graphattn._scales import Scale
 from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.exceptions import ConfigError
-from graphattn.layers._dense import DenseAttention
 from graphattn.layers._linear import Linear
+from graphattn.layers._padded import DenseAttention
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights, run_layers, sinusoids
 from graphattn.models._encoders.ms_trans import MSTransEncoder

@@ -23,7 +23,7 @@ from graphattn.models.inspection.notebook import (
     make_comparison,
     make_widget,
 )
-from graphattn.models.inspection.page._values import to_page
+from graphattn.models.inspection.page._page_values import to_page
 
 if TYPE_CHECKING:
     from graphattn.models.inspection._widget import AttentionWidget, ComparisonWidget
@@ -85,7 +85,7 @@ class Attention(AttentionWeights):
         return save_attention(self, Path(path))
 
     def to_page(self, *, arrays: bool = False) -> dict[str, Any]:
-        """Prediction, tokens and weights for JSON; see :mod:`graphattn.models.inspection.page._values`.
+        """Prediction, tokens and weights for JSON; see :mod:`graphattn.models.inspection.page._page_values`.
 
         Parameters
         ----------

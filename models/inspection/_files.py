@@ -17,7 +17,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection.notebook import escape_unprintable
 from graphattn.models.inspection.page import PageModel, write_page
-from graphattn.models.inspection.page._values import to_page
+from graphattn.models.inspection.page._page_values import to_page
 
 
 def _write_node_link(graph: nx.MultiDiGraph, path: Path) -> None:

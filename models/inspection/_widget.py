@@ -15,7 +15,7 @@ from graphattn.models.inspection._attention_map import AttentionMap
 from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection.page import PageModel
 from graphattn.models.inspection.page._document import dump_data, render_module
-from graphattn.models.inspection.page._values import to_page
+from graphattn.models.inspection.page._page_values import to_page
 
 _SIDES = ("", "other_")
 """Prefixes of the names of a view's choices."""

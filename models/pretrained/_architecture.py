@@ -9,8 +9,8 @@ from typing import Any, get_type_hints
 from graphattn._schema import ALL
 from graphattn.builders._json_types import check_json, read_record
 from graphattn.exceptions import ModelDirectoryError
-from graphattn.models.pretrained._schema import Config, Layers, OptionalSize, Rate, RopeParameters, Size, Theta
-from graphattn.models.pretrained._settings import CONFIG, check_settings
+from graphattn.models.pretrained._directory_settings import CONFIG, check_settings
+from graphattn.models.pretrained._json_schema import Config, Layers, OptionalSize, Rate, RopeParameters, Size, Theta
 
 ACTIVATIONS = {
     "gelu": "gelu",

@@ -24,16 +24,7 @@ from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models._files.hub import check_has_owner, download
 from graphattn.models._text_model import check_finite
 from graphattn.models.pretrained._architecture import FAMILIES, Architecture
-from graphattn.models.pretrained._schema import (
-    Module,
-    PoolingConfig,
-    SentenceConfig,
-    SentencesConfig,
-    SpecialTokensMap,
-    TokenizerConfig,
-    WeightIndex,
-)
-from graphattn.models.pretrained._settings import (
+from graphattn.models.pretrained._directory_settings import (
     ADAPTER,
     ADDED_TOKENS,
     CONFIG,
@@ -48,6 +39,15 @@ from graphattn.models.pretrained._settings import (
     WEIGHTS,
     check_settings,
     list_tokens,
+)
+from graphattn.models.pretrained._json_schema import (
+    Module,
+    PoolingConfig,
+    SentenceConfig,
+    SentencesConfig,
+    SpecialTokensMap,
+    TokenizerConfig,
+    WeightIndex,
 )
 from graphattn.models.pretrained._tokenizer_config import (
     SAVE_AGAIN,

@@ -15,7 +15,7 @@ from graphattn.builders._atomic import atomic_folder, is_vacant, write_text
 from graphattn.builders._paths import FilePath, resolve_path, write_error
 from graphattn.exceptions import ConfigError
 from graphattn.models.pretrained._architecture import Architecture
-from graphattn.models.pretrained._settings import (
+from graphattn.models.pretrained._directory_settings import (
     CONFIG,
     MODULES,
     OTHER_SENTENCES,

@@ -41,9 +41,7 @@ from graphattn.models.pretrained._checkpoint import (
     read_json,
     read_modules,
 )
-from graphattn.models.pretrained._encoder import PretrainedEncoder
-from graphattn.models.pretrained._search import find_nearest
-from graphattn.models.pretrained._settings import (
+from graphattn.models.pretrained._directory_settings import (
     CONFIG,
     NORMALIZE,
     OTHER_SENTENCES,
@@ -53,6 +51,8 @@ from graphattn.models.pretrained._settings import (
     TOKENIZER_CONFIG,
     check_settings,
 )
+from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._search import find_nearest
 from graphattn.models.training._plain_torch import plain_torch
 from graphattn.options import Parameters
 

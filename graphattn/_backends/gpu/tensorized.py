@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphattn._backends.cpu.tensorized.blocks import MIN_DENOMINATOR
+from graphattn._backends.cpu.tensorized.dense_blocks import MIN_DENOMINATOR
 from graphattn._backends.cpu.tensorized.scores import ScoredRows, ScoreRule
 from graphattn._backends.gpu.backend import WIDEST, Options, attend_planned, fits, require_gpu
 from graphattn._backends.gpu.plan import plan_of, plan_relation

@@ -15,8 +15,8 @@ from graphattn.builders._foreign import reject_markup
 from graphattn.builders._paths import display_name, is_store
 from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers import read_corpus, read_labelled_lines, read_parallel, read_table
-from graphattn.builders.readers._corpus import describe_corpus
 from graphattn.builders.readers._formats import resolve_like_training
+from graphattn.builders.readers._read_corpus import describe_corpus
 from graphattn.builders.readers._rows import Skip, raise_or_skip
 from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller

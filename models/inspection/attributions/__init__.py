@@ -5,7 +5,7 @@ alone include the linear branch. Sums over words. Their agreement.
 """
 
 from graphattn.models.inspection.attributions._agreement import agreement, edge_agreement, token_agreement
-from graphattn.models.inspection.attributions._gradients import by_source, by_token, gradient_times_weight
+from graphattn.models.inspection.attributions._gradient_times_weight import by_source, by_token, gradient_times_weight
 from graphattn.models.inspection.attributions._integrated_gradients import integrated_gradients
 from graphattn.models.inspection.attributions._leave_one_out import leave_one_edge_out
 from graphattn.models.inspection.attributions._rollout import attention_flow, attention_rollout

@@ -11,7 +11,7 @@ import pandas as pd
 from graphattn._validation import require_range
 from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models.inspection._attention import predict_attention
-from graphattn.models.inspection.attributions._gradients import by_source, gradient_times_weight
+from graphattn.models.inspection.attributions._gradient_times_weight import by_source, gradient_times_weight
 from graphattn.models.inspection.attributions._integrated_gradients import integrated_gradients
 from graphattn.models.inspection.attributions._leave_one_out import EDGE, ENDS, edge_sums, leave_one_edge_out
 from graphattn.models.inspection.attributions._rollout import (

@@ -21,7 +21,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection.page._packing import pack_page
-from graphattn.models.inspection.page._values import to_page
+from graphattn.models.inspection.page._page_values import to_page
 
 _VIEW_SCRIPTS = (
     "elements.js",

@@ -36,7 +36,7 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders.relations import parse_relation
-from graphattn.builders.relations._validation import validate_edges
+from graphattn.builders.relations._relation_checks import validate_edges
 from graphattn.exceptions import ConfigError
 
 RELATIONS = {

@@ -6,7 +6,7 @@ import torch
 from graphattn.experiments.benchmarks import _harness as harness
 from graphattn.experiments.benchmarks import _pretrained as pretrained
 from graphattn.experiments.benchmarks._contenders import UnableError
-from graphattn.experiments.benchmarks._processes import PeakMemory
+from graphattn.experiments.benchmarks._fresh_processes import PeakMemory
 from graphattn.experiments.benchmarks._workloads import Workload
 from graphattn.models import MSTransOptions
 

@@ -7,7 +7,7 @@ import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks._corpora import measure
-from graphattn.experiments.benchmarks._processes import BuildResult
+from graphattn.experiments.benchmarks._fresh_processes import BuildResult
 
 
 def test_the_size_of_a_store_beside_xz(graphattn, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from graphattn.builders._text_lines import lines_within
 from graphattn.builders.readers import read_conllu
 from graphattn.exceptions import BuildError
-from graphattn.experiments.benchmarks import _processes as processes
+from graphattn.experiments.benchmarks import _fresh_processes as processes
 from graphattn.experiments.benchmarks._store import measure, write_conllu
 
 

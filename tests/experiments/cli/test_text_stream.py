@@ -10,7 +10,7 @@ import pytest
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
 from graphattn.builders._text_lines import open_text
-from graphattn.builders.readers._corpus import describe_corpus
+from graphattn.builders.readers._read_corpus import describe_corpus
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError, Hint
 from graphattn.experiments._cli.corpus_options import CorpusOptions

@@ -14,7 +14,7 @@ from graphattn.builders import Sentence, TextGraphBuilder, Window
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments import drawing
 from graphattn.experiments.drawing._curves import Panel, draw_panels
-from graphattn.experiments.drawing._sentence import draw_sentence
+from graphattn.experiments.drawing._sentence_picture import draw_sentence
 from graphattn.experiments.papers._experiment import Experiment, Row
 from graphattn.experiments.papers._figures import draw_experiment
 from graphattn.models._results.reports import ClassProbabilities, Outcomes

@@ -15,7 +15,7 @@ from graphattn.experiments.papers._comparison import (
 )
 from graphattn.experiments.papers._experiment import Experiment, Row, find_results
 from graphattn.experiments.papers._figures import draw_differences, find_differences
-from graphattn.experiments.papers._rows import group_runs
+from graphattn.experiments.papers._result_rows import group_runs
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers import _rows as result_rows
+from graphattn.experiments.papers import _result_rows as result_rows
 from graphattn.experiments.papers import _runs as results
 from graphattn.experiments.papers._data_sets import DATA_SETS
 from graphattn.experiments.papers._settings import VECTOR_FILES, make_estimator

@@ -11,7 +11,7 @@ from torch import nn
 from graphattn import SequenceTagger, TextClassifier
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.papers._data_sets import find_data_set
-from graphattn.experiments.papers._rows import read_rows
+from graphattn.experiments.papers._result_rows import read_rows
 from graphattn.experiments.papers._runs import combine, execute, with_changes
 from graphattn.experiments.papers._settings import MINILM, make_estimator, settings
 from graphattn.experiments.papers._transformers_loop import Encoded, FineTunedModel, learning_rates

@@ -12,7 +12,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import HeadOptions, PairRegressor, TextRegressor, TrainingOptions, load
 from graphattn.models._estimators.inspectable import encode_input
 from graphattn.models._files.model_card import _format_report
-from graphattn.models.inspection.attributions._gradients import gradient_times_weight
+from graphattn.models.inspection.attributions._gradient_times_weight import gradient_times_weight
 
 KINDS = ("regressor", "pair regressor")
 

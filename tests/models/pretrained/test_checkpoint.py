@@ -16,7 +16,7 @@ from graphattn.models import TrainingOptions
 from graphattn.models.pretrained import Architecture, PretrainedEncoder
 from graphattn.models.pretrained._architecture import FAMILIES
 from graphattn.models.pretrained._checkpoint import digest_directory, find_directory, is_hugging_face_directory
-from graphattn.models.pretrained._schema import MAX_LAYERS, MAX_SIZE
+from graphattn.models.pretrained._json_schema import MAX_LAYERS, MAX_SIZE
 
 from .conftest import letter_tokenizer
 

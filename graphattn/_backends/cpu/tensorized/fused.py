@@ -19,7 +19,7 @@ from torch import Tensor
 from graphattn._backends.cpu.compiling import announce_compilation
 from graphattn._backends.cpu.plan import EdgePlan, edge_plan_of
 from graphattn._backends.cpu.tensorized import kernels
-from graphattn._backends.cpu.tensorized.blocks import MIN_DENOMINATOR
+from graphattn._backends.cpu.tensorized.dense_blocks import MIN_DENOMINATOR
 from graphattn._backends.cpu.tensorized.plan import sentence_starts
 from graphattn._backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoredRows, ScoreRule
 from graphattn._backends.cpu.threads import run_in_threads

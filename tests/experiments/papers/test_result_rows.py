@@ -5,7 +5,7 @@ import json
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.papers._rows import append_row, read_rows, results_table
+from graphattn.experiments.papers._result_rows import append_row, read_rows, results_table
 
 
 def test_the_table_has_means_and_deviations_in_the_order_of_the_data_sets():

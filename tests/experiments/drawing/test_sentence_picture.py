@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.drawing._sentence import DrawnRelation, arrange_arcs, draw_sentence
+from graphattn.experiments.drawing._sentence_picture import DrawnRelation, arrange_arcs, draw_sentence
 
 WORDS = ["the", "soup", "was", "not", "un", "pleasant"]
 IDS = [0, 1, 2, 3, 4, 4]

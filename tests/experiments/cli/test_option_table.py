@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphattn.experiments._cli.explain import format_options
+from graphattn.experiments._cli.option_table import format_options
 from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.models import SequenceTagger, TextClassifier
 from graphattn.models.defaults import Facts

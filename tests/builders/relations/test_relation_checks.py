@@ -6,7 +6,7 @@ import pytest
 from graphattn._edges import Edges
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Global, Nearest, Nodes, RangeRelation, Relation, RelationArrays, Window
-from graphattn.builders.relations._validation import may_read_ids
+from graphattn.builders.relations._relation_checks import may_read_ids
 from graphattn.exceptions import GraphError
 
 BATCH = [["a", "b"], ["c"]]  # with [CLS] five tokens: 0 1 2 | 3 4

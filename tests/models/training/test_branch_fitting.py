@@ -15,7 +15,7 @@ from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextCl
 from graphattn.models._encoders import encoder_options
 from graphattn.models._estimators import fitting
 from graphattn.models.heads._word_features import list_word_keys
-from graphattn.models.training import _linear_branch as linear_branch
+from graphattn.models.training import _branch_fitting as linear_branch
 from graphattn.models.training._linear_models import fit_logistic_regression
 from graphattn.models.training.callbacks import EpochLines
 

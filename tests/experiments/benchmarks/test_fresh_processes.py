@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 
-from graphattn.experiments.benchmarks import _processes as processes
+from graphattn.experiments.benchmarks import _fresh_processes as processes
 from graphattn.experiments.benchmarks._attention import OURS_ATTENTION, TORCH, AttentionProblem
 from graphattn.experiments.benchmarks._contenders import UnableError
-from graphattn.experiments.benchmarks._processes import measure_peak_memory, peak_bytes, reset_peak, resident_bytes
+from graphattn.experiments.benchmarks._fresh_processes import (
+    measure_peak_memory,
+    peak_bytes,
+    reset_peak,
+    resident_bytes,
+)
 from graphattn.experiments.benchmarks._workloads import uniform
 
 SIZE = 200 * 2**20

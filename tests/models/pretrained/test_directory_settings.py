@@ -10,7 +10,7 @@ import torch
 
 from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
-from graphattn.models.pretrained._settings import (
+from graphattn.models.pretrained._directory_settings import (
     CONFIG,
     MODULES,
     OTHER_SENTENCES,
