@@ -155,7 +155,7 @@ def test_edges_are_chosen_in_the_list_and_in_the_matrix(open_notebook):
         tab.keyboard.press(key)
     assert widget.edges == [(strongest[1], 3), (1, 0)]
     box = tab.locator(".scroller").bounding_box()
-    tab.mouse.click(box["x"] + box["width"] - 4, box["y"] + box["height"] - 4)
+    tab.locator(".scroller").click(position={"x": box["width"] - 4, "y": box["height"] - 4})
     assert widget.edges[-1] == (10, 10)
     tab.get_by_text("Arcs", exact=True).click()
     notebook.token(3).click()
