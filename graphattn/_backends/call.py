@@ -149,9 +149,9 @@ def join_groups(call: AttentionCall, results: Iterable[GroupResult]) -> tuple[Te
     """The results of all heads, from those of each group."""
     computed, outs, weights = iter(results), [], []
     for span, group in zip(call.spans, call.relations, strict=True):
-        out, own = _find_result(span, group, call.dropout, computed)
+        out, group_weights = _find_result(span, group, call.dropout, computed)
         outs.append(out)
-        weights += [] if own is None else [own]
+        weights += [] if group_weights is None else [group_weights]
     return torch.cat(outs, dim=1) if len(outs) > 1 else outs[0], weights if call.return_weights else []
 
 

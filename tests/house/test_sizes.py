@@ -19,7 +19,7 @@ def test_an_estimator_has_few_methods_of_its_own():
     assert len(methods) - len(public) <= MOST_PRIVATE
 
 
-def test_estimators_are_no_mixins():
+def test_an_estimator_has_one_base_at_each_level():
     for level in inspect.getmro(Estimator)[:-1]:
         assert len(level.__bases__) == 1
 
