@@ -139,7 +139,12 @@ def resolve_reader(
     if split is not None and "split" in entry.options:
         options["split"] = split
     if feature_columns:
-        require_feature_columns(feature_columns, detected.name, detected.source)
+        try:
+            require_feature_columns(feature_columns, detected.name, detected.source)
+        except DataError:
+            if isinstance(detected.source, TextLines):
+                detected.source.close()
+            raise
         options["feature_columns"] = tuple(feature_columns)
     return detected.source, detected.name, options
 

@@ -188,7 +188,7 @@ def test_another_number_of_vectors_than_the_header_declares(write, declared, cau
     path = write(f"{declared} 2\na 1 2\nb 3 4\n")
     with pytest.warns(GraphAttnWarning) as caught:
         assert WordVectors.read(path).words == ["a", "b"]
-    assert [str(warning.message) for warning in caught] == [
+    assert [str(warning.message) for warning in caught if warning.category is GraphAttnWarning] == [
         f"{path}: the header declares {declared} vectors; read all 2{cause}"
     ]
 

@@ -1,7 +1,9 @@
+import gc
 import gzip
 import io
 import lzma
 import tracemalloc
+import warnings
 from itertools import islice
 
 import pytest
@@ -296,3 +298,8 @@ def test_features_need_a_format_with_columns(corpus):
     ) as caught:
         read_corpus(path, task="tag", feature_columns=["pos"])
     assert (caught.value.path, caught.value.options) == (str(path), ("feature_columns",))
+    with warnings.catch_warnings(record=True) as unclosed:
+        warnings.simplefilter("always")
+        del caught
+        gc.collect()
+    assert [str(warning.message) for warning in unclosed if "a.pos" in str(warning.message)] == []

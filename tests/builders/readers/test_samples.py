@@ -58,7 +58,7 @@ def test_a_header_is_no_example(corpus, header, columns, task):
     with pytest.warns(Hint) as caught:
         examples = list(read_corpus(path, task=task))
     names = ", ".join(name.strip('"') for name in header.split("\t"))
-    assert [str(warning.message) for warning in caught] == [
+    assert [str(warning.message) for warning in caught if warning.category is Hint] == [
         f"{path}: read {names!r} as a header; header=False keeps it"
     ]
     with warnings.catch_warnings():

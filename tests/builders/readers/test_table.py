@@ -140,7 +140,7 @@ def test_one_warning_about_quoted_fields_of_a_tsv_file(corpus):
     with pytest.warns(GraphAttnWarning) as caught:
         examples = list(read_table(path))
     assert [example.text for example in examples][1:] == ['"he said ""hi"" to me"', '"again ""hi"""']
-    assert [str(warning.message) for warning in caught] == [
+    assert [str(warning.message) for warning in caught if warning.category is GraphAttnWarning] == [
         f"{path}, line 3: a field is in double quotes, which are read as part of it; "
         "quoted=True removes them, quoted=False silences this warning"
     ]
