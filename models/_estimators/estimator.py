@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from graphattn.exceptions import ConfigError, DataError, TruncationWarning
+from graphattn.exceptions import ConfigError, TruncationWarning
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.exports import export_dense, export_onnx, write_card
-from graphattn.models._estimators.inputs import as_list, check_weights, map_parts
+from graphattn.models._estimators.inputs import as_list, map_parts
 from graphattn.models._estimators.model_files import collect_files
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn
 from graphattn.models._estimators.tasks.explain import Explainer
@@ -27,7 +27,7 @@ from graphattn.models._estimators.warm_start import list_decided_options
 from graphattn.models._files.dense_model import DenseModel
 from graphattn.models._files.hub import push
 from graphattn.models._files.saving import METRICS, write_model
-from graphattn.models._prediction import Predictions, encode_corpus, predict_corpus
+from graphattn.models._prediction import Predictions, encode_corpus
 from graphattn.models._results.reports import Report
 from graphattn.models._text_model import TextModel
 from graphattn.models.defaults import Facts
@@ -155,33 +155,6 @@ class Estimator(ScikitLearn):
         corpus = self.encode_texts(texts)
         return self.task_.predict(self.model_, corpus)
 
-    def read_texts(self, X: Iterable[Any]) -> Texts:
-        """Inputs as texts, without HTML if the options say so."""
-        return Texts.of(X, self.task_, strip_html=self.inputs_.strip_html)
-
-    def read_examples(
-        self,
-        X: Iterable[Any],
-        y: Iterable[Any] | None,
-        *,
-        empty: str,
-        where: str,
-        hint: str | None = None,
-        sample_weight: Any = None,
-    ) -> Texts:
-        """Inputs as texts with labels; ``empty`` is the error if there are none, ``where`` what errors call them."""
-        task = self.task_
-        task.known_columns.require_labels(X, y)
-        X = as_list(X, task)
-        if not X:
-            raise DataError(empty, hint=hint)
-        texts, labels = self.read_texts(X), task.resolve_labels(X, y)
-        return replace(texts, labels=labels, weights=check_weights(sample_weight, len(labels)), where=where)
-
-    def encode_texts(self, texts: Texts) -> Corpus:
-        """Texts as the model reads them, with targets if they have labels."""
-        return self.text_inputs_.encode(texts, self.task_.make_targets, self.parsing)
-
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
         self._check_fitted()
@@ -208,10 +181,6 @@ class Estimator(ScikitLearn):
                 f"a model that {self.task.description} has no scores of classes; use a classifier or tagger"
             )
         return Predictions.join(map_parts(lambda part: self.rerun(self.read_texts(part), **options), X))
-
-    def rerun(self, texts: Texts, **options: Any) -> Predictions:
-        """Decisions for texts, whatever their labels, and what options of ``predict_corpus`` ask for."""
-        return predict_corpus(self.model_, self.encode_texts(texts.unlabelled()), **options)
 
     def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Any, list[npt.NDArray[np.float32]]]:
         """Labels as from :meth:`predict`, and the probabilities of each input, in one pass."""

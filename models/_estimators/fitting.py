@@ -23,6 +23,7 @@ from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._estimators.encoder_checks import check_encoder
 from graphattn.models._estimators.inputs import name_dev_set_in_errors, split_held_out, unpack_dev_set
 from graphattn.models._estimators.model_files import collect_files
+from graphattn.models._estimators.state import EstimatorState
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -67,10 +68,10 @@ class Fit:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: EstimatorState,
         examples: Texts,
         dev: Any = None,
-        previous: Any = None,
+        previous: EstimatorState | None = None,
         callbacks: Sequence[Callback] = (),
         validated: ScoredTexts | None = None,
     ):
@@ -122,7 +123,7 @@ class Fit:
         self.metric = self.training.dev_metric(names, main, dev_set=self.held_out is not None)
         return task.fit_inputs(self.inputs, training, self.options, previous)
 
-    def _compare_with(self, previous: Any) -> dict[str, Any]:
+    def _compare_with(self, previous: EstimatorState) -> dict[str, Any]:
         """Facts that the model to continue from decides: marks of predicates, and options of it that no longer fit."""
         dropped: dict[str, dict[str, Any]] = {"task": {}}
         if self.held_out is None and self.training.metric == previous.training_.metric is not None:
@@ -334,7 +335,7 @@ class Fit:
 
 
 @contextmanager
-def restore_on_failure(estimator: Any) -> Iterator[None]:
+def restore_on_failure(estimator: EstimatorState) -> Iterator[None]:
     """Restore the previous state of an estimator unless an epoch finished; meanwhile PyTorch has its own defaults."""
     state = vars(estimator)
     before, device = dict(state), estimator.model_.device if "model_" in state else None
@@ -357,7 +358,7 @@ def restore_on_failure(estimator: Any) -> Iterator[None]:
 # -- folds -------------------------------------------------------------------------------------------------------------
 
 
-def score_fold(estimator: Any, examples: Texts, rest: Numbers, held: Numbers, **params: Any) -> Floats:
+def score_fold(estimator: EstimatorState, examples: Texts, rest: Numbers, held: Numbers, **params: Any) -> Floats:
     """(held, C) scores of texts by a copy of an estimator with other parameters, trained on the rest."""
     task, rest_examples = estimator.task_, examples.select(rest.tolist())
     params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
 from graphattn.builders import TextGraphBuilder, Vocabulary
-from graphattn.exceptions import ConfigError, NotFittedError
+from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models._corpus import Corpus
 from graphattn.models._encoders import EncoderOptions, encoder_options
+from graphattn.models._estimators.inputs import as_list, check_weights
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
+from graphattn.models._estimators.texts import Texts
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models._prediction import Predictions, predict_corpus
 from graphattn.models.defaults import Facts, Resolved, choose_encoder, resolve
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import Options, Parameters, ParsingOptions, option
@@ -235,6 +239,41 @@ class EstimatorState(Parameters):
     def builder_(self) -> TextGraphBuilder:
         """Builds the graphs of the fitted model."""
         return self.text_inputs_.builder
+
+    # -- texts ---------------------------------------------------------------------------------------------------------
+
+    def read_texts(self, X: Iterable[Any]) -> Texts:
+        """Inputs as texts, without HTML if the options say so."""
+        return Texts.of(X, self.task_, strip_html=self.inputs_.strip_html)
+
+    def read_examples(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None,
+        *,
+        empty: str,
+        where: str,
+        hint: str | None = None,
+        sample_weight: Any = None,
+    ) -> Texts:
+        """Inputs as texts with labels; ``empty`` is the error if there are none, ``where`` what errors call them."""
+        task = self.task_
+        task.known_columns.require_labels(X, y)
+        X = as_list(X, task)
+        if not X:
+            raise DataError(empty, hint=hint)
+        texts, labels = self.read_texts(X), task.resolve_labels(X, y)
+        return replace(texts, labels=labels, weights=check_weights(sample_weight, len(labels)), where=where)
+
+    def encode_texts(self, texts: Texts) -> Corpus:
+        """Texts as the model reads them, with targets if they have labels."""
+        return self.text_inputs_.encode(texts, self.task_.make_targets, self.parsing)
+
+    def rerun(self, texts: Texts, **options: Any) -> Predictions:
+        """Decisions for texts, whatever their labels, and what options of ``predict_corpus`` ask for."""
+        return predict_corpus(self.model_, self.encode_texts(texts.unlabelled()), **options)
+
+    # -- results -------------------------------------------------------------------------------------------------------
 
     @property
     def main_metric(self) -> str:

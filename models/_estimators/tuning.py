@@ -13,6 +13,7 @@ from lightning.pytorch.callbacks import Callback
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models._encoders import NoEncoderOptions
 from graphattn.models._estimators.fitting import UNKNOWN_CLASS, Floats, mark_classes, score_fold
+from graphattn.models._estimators.state import EstimatorState
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.texts import Texts
 from graphattn.models.defaults import Facts
@@ -50,7 +51,9 @@ def list_open_options(task: type[Task], pretrained: str | None) -> frozenset[str
     return frozenset({"dev_fraction", "join_pairs"}.union(*OF_FINE_TUNING.values()))
 
 
-def choose_tuning(estimator: Any, examples: Texts, dev: Any, callbacks: Sequence[Callback] = ()) -> ScoredTexts | None:
+def choose_tuning(
+    estimator: EstimatorState, examples: Texts, dev: Any, callbacks: Sequence[Callback] = ()
+) -> ScoredTexts | None:
     """Choose how to train a pretrained classifier with few labels, unless its options say so.
 
     The estimator is prepared again, with the options of the choice. Returns its scores by cross-validation.
@@ -90,7 +93,7 @@ def choose_tuning(estimator: Any, examples: Texts, dev: Any, callbacks: Sequence
     return ScoredTexts.of(scores[known], targets[numbers][known], weights) if known.any() else None
 
 
-def _leaves_choice(estimator: Any) -> bool:
+def _leaves_choice(estimator: EstimatorState) -> bool:
     """Whether an estimator is a pretrained classifier, and no option says how to train it."""
     is_alone = estimator.encoder_.name == NoEncoderOptions.name
     if not (estimator.task.has_contrastive and estimator.pretrained.pretrained and is_alone):

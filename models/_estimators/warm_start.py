@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
+from graphattn.models._estimators.state import EstimatorState
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.options import Options
@@ -21,7 +22,7 @@ _CHANGEABLE = {
 """Options that a model may change when it is trained further, besides all kinds of dropout."""
 
 
-def list_decided_options(previous: Any) -> dict[str, dict[str, Any]]:
+def list_decided_options(previous: EstimatorState) -> dict[str, dict[str, Any]]:
     """Group -> options that keep the value of the model to continue from, unless they are set.
 
     They describe the model, whatever a new preset or training set would choose; or the training set, or the directory
@@ -53,7 +54,7 @@ def _is_fixed(name: str) -> bool:
     return name not in _CHANGEABLE and not name.endswith("dropout")
 
 
-def describe_architecture(estimator: Any) -> dict[str, Any]:
+def describe_architecture(estimator: EstimatorState) -> dict[str, Any]:
     """Option -> value of those that describe the model of an estimator."""
     values = estimator.encoder_.to_dict()
     for name, options in estimator.options_.items():
@@ -61,7 +62,7 @@ def describe_architecture(estimator: Any) -> dict[str, Any]:
     return values
 
 
-def copy_model(previous: Any, estimator: Any) -> None:
+def copy_model(previous: EstimatorState, estimator: EstimatorState) -> None:
     """Copy the weights of the model to continue from, whose options must be the same."""
     check_same_options(describe_architecture(previous), describe_architecture(estimator))
     copied = estimator.text_inputs_.copy_vectors(previous.text_inputs_, previous.model_, estimator.model_)
