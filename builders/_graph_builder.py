@@ -95,10 +95,13 @@ class TextGraphBuilder:
         self._are_third_party = [is_third_party(relation) for relation in self.relations]
         pairs = zip(self.relations, self._are_third_party, strict=True)
         self._with_nodes = [each for each, is_users in pairs if is_users or type(each).nodes is not Relation.nodes]
-        self._dependency = _find_dependency(self.relations)
-        self._takes_heads = self.needs_heads or any(relation.takes_heads for relation in self.relations)
+        takes_heads = self.needs_heads or any(relation.takes_heads for relation in self.relations)
+        self.deprel_id: Callable[[str], int] | None = (
+            _find_dependency(self.relations).deprel_id if takes_heads else None
+        )
+        """Name of a dependency relation -> id; None when no relation uses heads."""
         needs_sentences = any(relation.needs_sentences for relation in self.relations)
-        self.divides_texts = needs_sentences or self._takes_heads
+        self.divides_texts = needs_sentences or takes_heads
         """Whether blank lines and punctuation divide raw texts, so that their words alone are not enough."""
 
     def layout(
@@ -161,11 +164,6 @@ class TextGraphBuilder:
         if self.special_tokens is None:
             return 0
         return self.special_tokens.count(texts) if self.joins_pairs else texts * self.special_tokens.count(1)
-
-    @property
-    def deprel_id(self) -> Callable[[str], int] | None:
-        """Name of a dependency relation -> id; None when no relation uses heads."""
-        return self._dependency.deprel_id if self._takes_heads else None
 
     def graph(self, layout: Layout) -> DGLGraph:
         """The batched DGL graph of a layout; :meth:`text_batch` returns the same without DGL.

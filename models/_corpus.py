@@ -288,7 +288,8 @@ class Corpus(Dataset[Batch]):
         if not numbers:
             # fewer sentences than processes: this process contributes zero gradients
             numbers, normalizer = whole[:1], math.inf
-        layout = self.builder.join([layout.take(numbers) for layout in self.layouts])
+        is_all = len(numbers) == len(self) and numbers == list(range(len(self)))
+        layout = self.builder.join(self.layouts if is_all else [layout.take(numbers) for layout in self.layouts])
         types = None if self.token_types is None else self.token_types.take(layout.features["token_type"])
         weights = None if self.weights is None else torch.from_numpy(self.weights[numbers])
         targets, counts = self._take_targets(numbers)

@@ -124,21 +124,6 @@ class Resolved(Mapping[str, Any]):
         groups = {name: previous[name] if previous[name] == group else group for name, group in self.items()}
         return Resolved(self._task, groups, self._reasons)
 
-    def check(self) -> None:
-        """Validate each group, and the rules between groups.
-
-        Raises
-        ------
-        ConfigError
-            naming the options and a fix
-        """
-        for options in self._groups.values():
-            options.validate()
-        self._task.check_options(self["encoder"], self)
-        _check_encoder(self)
-        if "head" in self:
-            _check_head(self._task, self)
-
 
 def resolve(task: type[Task], options: Groups, facts: Facts | None = None, *, derive: bool = True) -> Resolved:
     """The value of every option.
@@ -304,6 +289,22 @@ LIMITS = (
 
 
 # -- rules, which only reject ------------------------------------------------------------------------------------------
+
+
+def check_options(task: type[Task], options: Groups) -> None:
+    """Validate each group, and the rules between groups.
+
+    Raises
+    ------
+    ConfigError
+        naming the options and a fix
+    """
+    for of_group in options.values():
+        of_group.validate()
+    task.check_options(options["encoder"], options)
+    _check_encoder(options)
+    if "head" in options:
+        _check_head(task, options)
 
 
 def _check_encoder(options: Groups) -> None:

@@ -101,7 +101,8 @@ def load_once(settings: ModelSettings) -> Estimator:
         torch.set_num_threads(settings.threads)
         os.environ["RAYON_NUM_THREADS"] = str(settings.threads)  # of the tokenizers
     import_modules(settings.modules)
-    estimator: Any = load_any_model(
+    load: Any = load_sentence_encoder if settings.is_hugging_face else load_model
+    estimator = load(
         settings.path,
         dict(settings.parser),
         precision=settings.precision,
@@ -153,7 +154,9 @@ def load_model(
         if "max_tokens_per_text" in estimator.unused_options or not hasattr(estimator.inputs_, "max_tokens_per_text"):
             raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.task.description}")
         estimator.inputs_.max_tokens_per_text = max_tokens_per_text
-    return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
+    return (
+        estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()}) if parser else estimator
+    )
 
 
 def find_directory(model: Path) -> Path:

@@ -64,9 +64,11 @@ def restore_estimator(kind: type[StateT], files: ModelFiles) -> StateT:
     arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
     saved: dict[str, Any] = {name: group.from_dict(config[name]) for name, group in kind.argument_groups().items()}
     saved["encoder"] = encoder_options(config["encoder"])
-    groups = {name: options.keep(config["set_options"].get(name, ())) for name, options in saved.items()}
-    estimator = kind(**groups, **arguments)
-    estimator.prepare(saved=saved)
+    names = config["set_options"]
+    estimator = kind(**{name: options.keep(names.get(name, ())) for name, options in saved.items()}, **arguments)
+    saved["task"] = of_task = kind.option_groups["task"](**arguments)
+    set_in_task = [item.name for item in fields(of_task) if getattr(of_task, item.name) != item.default]
+    estimator.restore_options(saved, {**names, "task": set_in_task})
     estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
     inputs, task = estimator.text_inputs_, estimator.task_
     inputs.spelling = inputs.has_branch = "linear_branch.keys" in weights and task.linear_branch is WordFeatureBranch

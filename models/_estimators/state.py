@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from typing_extensions import override
@@ -19,7 +20,7 @@ from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, predict_corpus
-from graphattn.models.defaults import Facts, Resolved, choose_encoder, resolve
+from graphattn.models.defaults import Facts, Resolved, check_options, choose_encoder, resolve
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import Options, Parameters, ParsingOptions, option
 
@@ -82,7 +83,6 @@ class EstimatorState(Parameters):
     parsing: ParsingOptions
     pretrained: PretrainedOptions
     warm_start: bool = False
-    resolved_: Resolved
     facts_: Facts
     encoder_: EncoderOptions
     inputs_: Any
@@ -142,7 +142,7 @@ class EstimatorState(Parameters):
         ConfigError
             naming the option and a fix
         """
-        self.resolve_options().check()
+        check_options(self.task, self.resolve_options())
 
     def select_encoder(self) -> EncoderOptions:
         """The encoder's options as they were set."""
@@ -152,33 +152,57 @@ class EstimatorState(Parameters):
     def _task_arguments(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self.option_groups["task"])}
 
-    def prepare(self, facts: Facts | None = None, saved: Mapping[str, Options] = {}) -> None:
+    def prepare(self, facts: Facts | None = None) -> None:
         """Resolve and check all options; make the task and its inputs.
 
         Parameters
         ----------
         facts : what is known before the training set is read
-        saved : group -> options of a saved model
         """
-        resolved = self.resolve_options(facts).restore(saved)
-        resolved.check()
+        resolved = self.resolve_options(facts)
+        check_options(self.task, resolved)
+        self.resolved_ = resolved
         self._adopt(resolved, facts)
-        self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
-        self.notes_ = {}
-        self._fitted_task = self._make_task()
-        self.text_inputs_ = self.task_.make_inputs(self.options_)
-        self.text_inputs_.texts_per_input, self.text_inputs_.truncates = self.task.texts_per_input, self.task.truncates
-        self.text_inputs_.per_word = self.task.per_word
+
+    def restore_options(self, saved: Mapping[str, Options], names: Mapping[str, Collection[str]]) -> None:
+        """Check the options of a saved model, which have all values; make the task and its inputs.
+
+        Parameters
+        ----------
+        saved : group -> its options
+        names : group -> names of those that were set; ``resolved_`` finds the reasons of the others when it is read
+        """
+        check_options(self.task, saved)
+        self._saved_options = saved, names
+        self._adopt(saved, None)
+
+    @cached_property
+    def resolved_(self) -> Resolved:
+        """Group -> its options with all values; ``resolved_.why("epochs")`` says what decided one."""
+        saved, names = self._saved_options
+        as_set = {group: options.keep(names.get(group, ())) for group, options in saved.items()}
+        return resolve(self.task, as_set).restore(saved)
 
     def decide_options(self, **facts: Any) -> None:
         """Resolve the options that depend on the training set; ``facts`` are fields of ``Facts``."""
-        known = replace(self.facts_, **facts)
-        self._adopt(self.resolve_options(known).reuse(self.resolved_), known)
+        self.facts_ = replace(self.facts_, **facts)
+        self.resolved_ = self.resolve_options(self.facts_).reuse(self.resolved_)
+        self._store_options(self.resolved_)
 
-    def _adopt(self, resolved: Resolved, facts: Facts | None) -> None:
-        self.resolved_, self.facts_ = resolved, Facts() if facts is None else facts
-        fitted = {name: options for name, options in resolved.items() if name not in ("task", *self.late_options)}
-        vars(self).update({f"{name}_": options for name, options in fitted.items()})
+    def _adopt(self, options: Mapping[str, Options], facts: Facts | None) -> None:
+        """Take options; forget an earlier model, and make the task and its inputs."""
+        self._store_options(options)
+        self.facts_ = Facts() if facts is None else facts
+        self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
+        self.notes_ = {}
+        self._fitted_task = self._make_task()
+        inputs = self.text_inputs_ = self.task_.make_inputs(self.options_)
+        inputs.texts_per_input, inputs.truncates = self.task.texts_per_input, self.task.truncates
+        inputs.per_word = self.task.per_word
+
+    def _store_options(self, options: Mapping[str, Options]) -> None:
+        fitted = {f"{name}_": of_group for name, of_group in options.items() if name not in self.late_options}
+        vars(self).update({name: of_group for name, of_group in fitted.items() if name != "task_"})
 
     def _make_task(self) -> Task:
         arguments = self._task_arguments()
@@ -196,7 +220,7 @@ class EstimatorState(Parameters):
     @property
     def options_(self) -> dict[str, Any]:
         """Group -> options of the fitted model, without the encoder's and those that may change."""
-        return {name: self.resolved_[name] for name in self.argument_groups() if name not in self.late_options}
+        return {name: getattr(self, f"{name}_") for name in self.argument_groups() if name not in self.late_options}
 
     def changed_options(self) -> dict[str, Any]:
         """Name -> value of the options of a fitted estimator that differ from the defaults; see ``resolved_``."""

@@ -62,12 +62,7 @@ class ClassifierOptions(PairOptions):
 class Classes(Estimator):
     """The classes of the fitted model, for the estimators that predict some."""
 
-    @property
-    @override
-    def task_(self) -> LabelTask:
-        task = super().task_
-        assert isinstance(task, LabelTask)
-        return task
+    task_: LabelTask
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -78,12 +73,7 @@ class Classes(Estimator):
 class ClassScores(Classes):
     """Probabilities and scores of the classes, for the estimators that predict classes."""
 
-    @property
-    @override
-    def task_(self) -> Classification:
-        task = super().task_
-        assert isinstance(task, Classification)
-        return task
+    task_: Classification
 
     def predict_proba(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, C) probabilities, columns as in ``classes_``; with ``multilabel`` they are independent."""

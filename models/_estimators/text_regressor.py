@@ -22,6 +22,8 @@ from graphattn.options import ParsingOptions
 class Regressor(Estimator):
     """The arguments, and mean and deviation of the targets, of the estimators that predict numbers."""
 
+    task_: Regression
+
     def __init__(
         self,
         encoder: str | EncoderOptions | None = None,
@@ -35,13 +37,6 @@ class Regressor(Estimator):
         warm_start: bool = False,
     ):
         super().__init__(**list_arguments(locals()))
-
-    @property
-    @override
-    def task_(self) -> Regression:
-        task = super().task_
-        assert isinstance(task, Regression)
-        return task
 
     @property
     def mean_(self) -> float:
