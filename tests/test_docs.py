@@ -2,8 +2,9 @@
 
 The ``python`` and ``console`` blocks of a page run in order, in one namespace and one empty folder. The output of
 ``>>>`` is compared. ``<!-- not run: reason -->`` directly before a block skips it, ``<!-- needs: package -->`` where
-the package is not installed. ``<!-- data: a/b.tsv c.tsv, 200 lines -->``
-copies the first lines of files of the data folder; without ``GRAPHATTN_DATA``, the page is skipped.
+the package is not installed, and ``<!-- tested with: --epochs 1 -->`` adds flags to its commands that train.
+``<!-- data: a/b.tsv c.tsv, 200 lines -->`` copies the first lines of files of the data folder; without
+``GRAPHATTN_DATA``, the page is skipped.
 """
 
 import doctest
@@ -39,6 +40,7 @@ DOCS = [pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:]]
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<language>[\w-]*)[^`]*$")
 MARK = re.compile(r"^\s*<!--\s*not run(?P<reason>.*?)-->\s*$")
 NEEDS = re.compile(r"^\s*<!-- needs: (?P<package>\w+) -->\s*$")
+TESTED_WITH = re.compile(r"^\s*<!-- tested with: (?P<flags>-.*\S) -->\s*$")
 DATA = re.compile(r"^<!-- data: (?P<files>.*), (?P<count>\d+) lines -->$", re.MULTILINE)
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\((?!\w+:|#)(?P<path>[^)#\s]+)")
 
@@ -51,12 +53,14 @@ class Block:
     text: str
     line: int
     skipped: bool
+    flags: str = ""
 
     @property
     def commands(self) -> list[str]:
-        """The shell commands of a console block, with continued lines joined."""
+        """The shell commands of a console block, with continued lines joined, and with its flags where they train."""
         joined = re.sub(r"\\\n(?:> ?)?", " ", self.text)
-        return [line[2:] for line in joined.split("\n") if line.startswith("$ ")]
+        commands = [line[2:] for line in joined.split("\n") if line.startswith("$ ")]
+        return [f"{line} {self.flags}".rstrip() if line.startswith("graphattn train ") else line for line in commands]
 
     @property
     def runs(self) -> bool:
@@ -66,7 +70,7 @@ class Block:
 
 def read_blocks(text: str) -> list[Block]:
     """The fenced blocks of a Markdown text."""
-    blocks, mark, opening, start = [], None, None, 0
+    blocks, mark, opening, start, flags = [], None, None, 0, ""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         fence = FENCE.match(line)
@@ -74,8 +78,8 @@ def read_blocks(text: str) -> list[Block]:
             if fence and not fence["language"] and len(fence["ticks"]) >= len(opening["ticks"]):
                 indent = len(opening["indent"])
                 body = "".join(f"{inner[indent:]}\n" for inner in lines[start:number])
-                blocks.append(Block(opening["language"], body, start + 1, mark is not None))
-                opening = mark = None
+                blocks.append(Block(opening["language"], body, start + 1, mark is not None, flags))
+                opening, mark, flags = None, None, ""
         elif fence:
             opening, start = fence, number + 1
         elif match := MARK.match(line):
@@ -83,8 +87,10 @@ def read_blocks(text: str) -> list[Block]:
             assert re.match(r":\s*\w", mark["reason"]), f"line {number + 1}: a skipped block needs a reason"
         elif match := NEEDS.match(line):
             mark = None if find_spec(match["package"]) else match
+        elif match := TESTED_WITH.match(line):
+            flags = match["flags"]
         elif line.strip():
-            mark = None
+            mark, flags = None, ""
     assert opening is None, f"line {start}: the block is never closed"
     return blocks
 
@@ -103,31 +109,44 @@ def run_python(block: Block, page: Path, namespace: dict) -> None:
         exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
 
 
-def split_call(command: str) -> tuple[str, list[str]] | None:
-    """What is piped into ``graphattn``, and its arguments; None if the call needs a shell."""
+KEEPS_STATE = re.compile(r"\$|\(\) *\{|^\s*(cd|export|source|set|\w+=)\b")
+"""Commands that change the shell of those after them, or read what others have set."""
+
+
+def split_call(command: str) -> tuple[str, list[str], str] | None:
+    """What is piped into ``graphattn``, its arguments, and the file of its output; None if the call needs a shell."""
     source, _, call = command.rpartition("| ")
     lexer = shlex.shlex(call, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     name, *arguments = lexer
+    file = ""
+    if arguments[-2:-1] == [">"]:
+        *arguments, _, file = arguments
     needs_shell = "$" in call or any(set(word) <= set("();<>|&") for word in arguments)
-    return None if name != "graphattn" or needs_shell or "graphattn" in source else (source, arguments)
+    return None if name != "graphattn" or needs_shell or "graphattn" in source else (source, arguments, file)
 
 
 def run_console(block: Block, page: Path) -> None:
     """Run the commands of a block: calls of ``graphattn`` in this process, others in a shell."""
-    calls = [split_call(command) for command in block.commands]
-    if None in calls:
-        code, output = run_in_shell(block.commands)
-    else:
-        code, output = 0, ""
-        for source, arguments in calls:
-            stdin = run_in_shell([source])[1] if source else ""
-            result = CliRunner().invoke(app, arguments, input=stdin, prog_name="graphattn")
-            if result.exception is not None and not isinstance(result.exception, SystemExit):
-                raise result.exception
-            code, output = code or result.exit_code, output + result.output
-    if code:
-        pytest.fail(f"{page.name}:{block.line} exits with {code}\n{output}", pytrace=False)
+    groups = [[command] for command in block.commands]
+    if any(KEEPS_STATE.search(command) for command in block.commands):
+        groups = [block.commands]
+    for commands in groups:
+        call = split_call(commands[0]) if len(commands) == 1 else None
+        code, output = run_in_shell(commands) if call is None else run_here(*call)
+        if code:
+            pytest.fail(f"{page.name}:{block.line} exits with {code}\n{output}", pytrace=False)
+
+
+def run_here(source: str, arguments: list[str], file: str) -> tuple[int, str]:
+    """Run ``graphattn`` in this process, with the output of a command as its input, and its own in a file."""
+    stdin = run_in_shell([source])[1] if source else ""
+    result = CliRunner().invoke(app, arguments, input=stdin, prog_name="graphattn")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    if file:
+        Path(file).write_text(result.stdout, encoding="utf-8")
+    return result.exit_code, result.output
 
 
 def run_in_shell(commands: list[str]) -> tuple[int, str]:
@@ -246,6 +265,17 @@ def test_a_mark_skips_one_block_only(write_page, monkeypatch, tmp_path):
     assert (failure.traceback[-1].path, failure.traceback[-1].lineno + 1) == (page, 6)
 
 
+def test_flags_of_tests_are_added_to_commands_that_train():
+    mark = "<!-- tested with: --epochs 1 -->\n"
+    blocks = read_blocks(
+        f"{mark}```console\n$ head a\n$ graphattn train tag a\n```\n```console\n$ graphattn train b\n```"
+    )
+    assert [block.commands for block in blocks] == [
+        ["head a", "graphattn train tag a --epochs 1"],
+        ["graphattn train b"],
+    ]
+
+
 def test_skipping_needs_a_reason():
     with pytest.raises(AssertionError, match="line 1: a skipped block needs a reason"):
         read_blocks("<!-- not run -->\n```python\nx\n```")
@@ -259,9 +289,13 @@ def test_a_wrong_output_fails(write_page, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("command", "call"),
     [
-        ('graphattn show a.txt --relations "star|window:3"', ("", ["show", "a.txt", "--relations", "star|window:3"])),
-        ("echo a | graphattn predict model", ("echo a ", ["predict", "model"])),
-        ("graphattn predict model > out.txt", None),
+        (
+            'graphattn show a.txt --relations "star|window:3"',
+            ("", ["show", "a.txt", "--relations", "star|window:3"], ""),
+        ),
+        ("echo a | graphattn predict model", ("echo a ", ["predict", "model"], "")),
+        ("echo a | graphattn predict model > out.txt", ("echo a ", ["predict", "model"], "out.txt")),
+        ("graphattn predict model < in.txt > out.txt", None),
         ("graphattn train classify $DATA/a.tsv", None),
         ("python -c pass", None),
     ],

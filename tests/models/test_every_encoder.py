@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import EarlyStopping
 from torch import _dynamo, func
 
 import graphattn
@@ -26,9 +27,13 @@ def small(encoder):
     return replace(encoder_options(encoder), hidden=HIDDEN)
 
 
-@every_encoder
 @pytest.mark.parametrize(
-    "kind", ["classifier", *(pytest.param(kind, marks=slow) for kind in ("pair", "crf", "translator"))]
+    ("kind", "encoder"),
+    [
+        *(("classifier", encoder) for encoder in ENCODERS),
+        *(pytest.param(kind, "ms-trans", marks=slow) for kind in ("pair", "crf")),
+        *(pytest.param("translator", encoder, marks=slow) for encoder in ENCODERS),  # with options of their own
+    ],
 )
 def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same_weights, tmp_path):
     inputs, _ = corpus(kind, 16)
@@ -74,7 +79,8 @@ def test_training_lowers_the_loss(encoder, corpus, tiny):
     options = {"inputs": {"embedding_dropout": 0.0}, "head": {"head_dropout": 0.0}}
     settings = {"epochs": 25, "dev_fraction": 0.0, "learning_rate": 0.01}
     estimator = tiny("classifier", replace(small(encoder), dropout=0.0), training=settings, **options)
-    losses = [row["train_loss"] for row in estimator.fit(texts, labels).history_]
+    low_enough = EarlyStopping("train_loss", patience=25, stopping_threshold=0.6, check_on_train_epoch_end=True)
+    losses = [row["train_loss"] for row in estimator.fit(texts, labels, callbacks=[low_enough]).history_]
     assert min(losses) < 0.9 * losses[0]
 
 
@@ -147,9 +153,9 @@ def test_compiled_equals_eager(encoder, corpus, fitted):
         return out, [parameter.grad for parameter in model.parameters()]
 
     compiled_states, compiled_model = (torch.compile(function, backend="aot_eager") for function in (states, model))
-    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+    for mode in (torch.enable_grad, torch.inference_mode):
         model.train(mode is torch.enable_grad)
-        for count in (2, 5, 9, 12):
+        for count in (2, 5, 9):
             batch = data[list(range(count))]
             with mode(), _dynamo.config.patch(error_on_recompile=count > 5):
                 vectors = model.embed_tokens(batch.graph.node_features["token"]["id"], batch).detach()
