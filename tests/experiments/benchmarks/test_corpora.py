@@ -10,13 +10,20 @@ from graphattn.experiments.benchmarks._corpora import measure
 from graphattn.experiments.benchmarks._fresh_processes import BuildResult
 
 
-def test_the_size_of_a_store_beside_xz(graphattn, tmp_path, monkeypatch):
+@pytest.fixture
+def build_here(graphattn, monkeypatch):
+    """Build stores in this process: test_store.py tests the other one."""
+
     def build(sources, store, *flags):
+        monkeypatch.chdir(store.parent)
         assert graphattn("build", *sources, "--out", store, *flags).code == 0
         return BuildResult(1.0, 0, 0)
 
-    # test_store.py tests the process
     monkeypatch.setattr("graphattn.experiments.benchmarks._corpora.build_in_subprocess", build)
+
+
+@pytest.mark.usefixtures("build_here")
+def test_the_size_of_a_store_beside_xz(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
     (tmp_path / "imdb").mkdir()
     words = random.Random(0)
@@ -39,6 +46,7 @@ def test_without_corpora_nothing_is_measured(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("build_here")
 def test_parses_are_measured_and_scored(corpora, tmp_path):
     pytest.importorskip("stanza", reason="the extra graphattn[stanza] is not installed")
     for name in ("ud_english_ewt", "stanza_en_ewt_small"):
