@@ -49,7 +49,7 @@ def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same
 
 
 @slow
-@every_encoder
+@pytest.mark.parametrize("encoder", ["umst", "bilstm"])  # test_checkpoints.py has the default one, in every task
 def test_a_killed_run_resumes_with_identical_results(encoder, corpus, tiny, tmp_path, killed_at, same_weights):
     texts, labels = corpus("classifier", 20)
     settings = {"epochs": 2, "dev_fraction": 0.2, "batch_size": 8}
