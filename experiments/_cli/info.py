@@ -133,7 +133,7 @@ def _batch_memory(manifest: Manifest, batch_size: int) -> str:
 
 
 def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
-    from graphattn.models.training._loop import count_parameters
+    from graphattn.models.training._optimizer import count_parameters
 
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
     lines = [

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -226,7 +227,7 @@ def train_model(
         if explain:
             resolved = estimator.resolve_options(Facts(examples=count_texts(corpora["training"][0])))
             print(format_options(resolved, set_names=plan.set_names, unused=estimator.unused_options), flush=True)
-        with ignore_launcher_rank(estimator.training):
+        with nullcontext() if logger is None else ignore_launcher_rank(estimator.training):
             return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
 
 

@@ -215,7 +215,7 @@ def finish_run(run_dir: str | None, out: Path) -> None:
 
 def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str, Any]:
     """Metrics of the best epoch on the dev set, and what was trained on how many examples of each corpus."""
-    from graphattn.models.training._loop import count_parameters
+    from graphattn.models.training._optimizer import count_parameters
 
     best = estimator.best_epoch()
     facts: dict[str, Any] = {

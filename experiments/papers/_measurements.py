@@ -25,8 +25,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import EncoderOptions, encoder_options, make_encoder
 from graphattn.models._options import TrainingOptions
 from graphattn.models.heads._pooling import pool
-from graphattn.models.training._loop import count_parameters
-from graphattn.models.training._optimizer import relative_rate
+from graphattn.models.training._optimizer import count_parameters, relative_rate
 from graphattn.options import Options, option
 
 MIRRORED = "mirrored-summation"

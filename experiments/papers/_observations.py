@@ -10,12 +10,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lightning.pytorch.callbacks import Callback
 from typing_extensions import override
 
 from graphattn.experiments.papers._data_sets import DataSet
 from graphattn.models import Estimator, Translator, load
 from graphattn.models.training._averaging import Average
+from graphattn.models.training._callback import Callback, find_callback
 
 FARTHEST = 15
 """Distances up to this one are kept, as in MS-Trans' Figure 3."""
@@ -42,7 +42,7 @@ class EpochFigures(Callback):
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self.seconds.append(self.end - self.start)
         if self.dev is not None and isinstance(self.estimator, Translator):
-            average = next((average for average in trainer.callbacks if isinstance(average, Average)), None)
+            average = find_callback(trainer, Average)  # type: ignore[type-abstract]
             with nullcontext() if average is None else average.swap_in(pl_module.model):
                 self.perplexities.append(self.estimator.perplexity(*self.dev))
 

@@ -50,7 +50,7 @@ from graphattn.experiments.papers._settings import (
 )
 from graphattn.experiments.papers._transformers_loop import check_fine_tuning, fine_tune
 from graphattn.models import Estimator
-from graphattn.models.training._loop import count_parameters
+from graphattn.models.training._optimizer import count_parameters
 from graphattn.options import Options
 
 

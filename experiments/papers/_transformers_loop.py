@@ -40,9 +40,8 @@ from graphattn.models.pretrained._checkpoint import find_transformer, read_archi
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS, PretrainedOptions
 from graphattn.models.training._averaging import WeightAverage
-from graphattn.models.training._loop import count_parameters
 from graphattn.models.training._metrics import classification_metrics, tagging_metrics
-from graphattn.models.training._optimizer import make_optimizer, relative_rate
+from graphattn.models.training._optimizer import count_parameters, make_optimizer, relative_rate
 
 LabelledTexts = tuple[list[Any], list[list[str]]]
 _OPTIONS: Mapping[str, frozenset[str]] = {

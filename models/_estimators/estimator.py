@@ -34,9 +34,8 @@ from graphattn.models.defaults import Facts
 from graphattn.models.pretrained._native_head import export_estimator
 
 if TYPE_CHECKING:
-    from lightning.pytorch.callbacks import Callback
-
     from graphattn.models.inspection import Attention
+    from graphattn.models.training._callback import AnyCallback
 
 _FITTING = RLock()
 """Held by the thread that fits; its callbacks may fit other estimators."""
@@ -97,7 +96,7 @@ class Estimator(ScikitLearn):
         *,
         dev: tuple[Sequence[Any], Sequence[Any]] | Sequence[Any] | None = None,
         sample_weight: Sequence[float] | npt.NDArray[Any] | float | None = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[AnyCallback] = (),
     ) -> Self:
         """Train on inputs and labels; a call that fails in its first epoch leaves the estimator unchanged.
 
@@ -125,7 +124,7 @@ class Estimator(ScikitLearn):
         TrainingError
             when the loss is not finite
         """
-        from graphattn.models._estimators.fitting import Fit, restore_on_failure  # loads Lightning, which takes seconds
+        from graphattn.models._estimators.fitting import Fit, restore_on_failure
         from graphattn.models._estimators.tuning import choose_tuning
 
         previous = copy(self) if self.warm_start and hasattr(self, "model_") else None

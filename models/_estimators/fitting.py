@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from lightning.pytorch.callbacks import Callback
-from sklearn.base import clone
 
 from graphattn._devices import find_device
 from graphattn.exceptions import GraphAttnWarning, Hint, warn_caller
@@ -32,11 +30,11 @@ from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import count_truncation, predict_corpus
 from graphattn.models.heads._word_features import WordFeatureBranch
 from graphattn.models.training._branch_fitting import fit_linear_branch
+from graphattn.models.training._callback import AnyCallback
 from graphattn.models.training._contrastive import train_contrastive
 from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
 from graphattn.models.training._frozen import fit_frozen
 from graphattn.models.training._hints import hint_at_loss
-from graphattn.models.training._loop import train
 from graphattn.models.training._plain_torch import plain_torch
 from graphattn.models.training._processes import is_first_process
 from graphattn.models.training.callbacks import Tracker, make_log
@@ -72,7 +70,7 @@ class Fit:
         examples: Texts,
         dev: Any = None,
         previous: EstimatorState | None = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[AnyCallback] = (),
         validated: ScoredTexts | None = None,
     ):
         self.estimator, self.examples, self.dev, self.previous = estimator, examples, dev, previous
@@ -194,6 +192,8 @@ class Fit:
             self.model.to(device)
             self._fit_head(None if run_dir is None else Path(run_dir))
             return
+        from graphattn.models.training._loop import train  # loads Lightning, which takes seconds
+
         estimator.history_ = []
         train(
             self.model,
@@ -360,6 +360,8 @@ def restore_on_failure(estimator: EstimatorState) -> Iterator[None]:
 
 def score_fold(estimator: EstimatorState, examples: Texts, rest: Numbers, held: Numbers, **params: Any) -> Floats:
     """(held, C) scores of texts by a copy of an estimator with other parameters, trained on the rest."""
+    from sklearn.base import clone
+
     task, rest_examples = estimator.task_, examples.select(rest.tolist())
     params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}
     if isinstance(task.class_weight, Mapping):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from lightning.pytorch.callbacks import Callback
 
 from graphattn.exceptions import GraphAttnWarning
 from graphattn.models._encoders import NoEncoderOptions
@@ -17,6 +16,7 @@ from graphattn.models._estimators.state import EstimatorState
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.texts import Texts
 from graphattn.models.defaults import Facts
+from graphattn.models.training._callback import AnyCallback
 from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
 from graphattn.models.training.callbacks import make_log
 
@@ -52,7 +52,7 @@ def list_open_options(task: type[Task], pretrained: str | None) -> frozenset[str
 
 
 def choose_tuning(
-    estimator: EstimatorState, examples: Texts, dev: Any, callbacks: Sequence[Callback] = ()
+    estimator: EstimatorState, examples: Texts, dev: Any, callbacks: Sequence[AnyCallback] = ()
 ) -> ScoredTexts | None:
     """Choose how to train a pretrained classifier with few labels, unless its options say so.
 

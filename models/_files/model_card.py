@@ -45,7 +45,7 @@ def format_card(
     ``options`` are those that differ from the defaults; ``examples`` and ``files`` are the sizes and the files of the
     ``training`` and ``dev`` set; ``dev`` is the report on the latter.
     """
-    from graphattn.models.training._loop import count_parameters
+    from graphattn.models.training._optimizer import count_parameters
 
     encoder, task = model.encoder_name, model.task_
     lines = [

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
+
+from graphattn.models.training._callback import Callback
 
 
 class Average(Callback):
@@ -60,11 +60,11 @@ class WeightAverage(Average):
         get_ema_multi_avg_fn(decay)(self.average, _trainable(model), self.steps)
 
     @override
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self.start(pl_module.model)
 
     @override
-    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step > self.steps:  # otherwise gradients are still accumulated
             self.update(pl_module.model)
 
@@ -89,7 +89,7 @@ class EpochAverage(Average):
         self.ends: list[list[Tensor]] = []  # the trained parameters after each of these epochs
 
     @override
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         weights = [weight.detach().clone() for weight in _trainable(pl_module.model)]
         self.ends = [*self.ends, weights][-self.epochs :]
 
@@ -107,9 +107,11 @@ class EpochAverage(Average):
 
 
 @contextmanager
-def swap_in_averages(trainer: pl.Trainer, pl_module: Any) -> Iterator[None]:
+def swap_in_averages(trainer: Any, pl_module: Any) -> Iterator[None]:
     """Replace the weights by those of Lightning's averaging callbacks inside the block, as its validation does."""
-    averages = [callback for callback in trainer.callbacks if isinstance(callback, WeightAveraging)]  # type: ignore[attr-defined]
+    from lightning.pytorch.callbacks import WeightAveraging
+
+    averages = [callback for callback in trainer.callbacks if isinstance(callback, WeightAveraging)]
     for average in averages:
         average.on_validation_epoch_start(trainer, pl_module)
     try:

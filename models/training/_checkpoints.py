@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-
-import torch
-from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
-from typing_extensions import override
 
 from graphattn.builders._atomic import read_sealed, write_sealed
 from graphattn.builders._locks import folder_lock
@@ -100,7 +95,8 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     return checkpoint if checkpoint.exists() else None
 
 
-def _error_for_damage(path: Path) -> ConfigError:
+def error_for_damage(path: Path) -> ConfigError:
+    """An error for a file of a run that is missing or damaged."""
     return ConfigError(
         f"{verbatim(path)} is missing or damaged, so the run cannot resume; give {{resume=False}} to start again",
         options=("resume",),
@@ -111,7 +107,7 @@ def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Reject the folder of a run with other settings."""
     sealed = read_sealed(folder / SETTINGS)
     if sealed is None:
-        raise _error_for_damage(folder / SETTINGS)
+        raise error_for_damage(folder / SETTINGS)
     earlier = json.loads(sealed)
     changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
     if changed is not None:
@@ -134,27 +130,3 @@ def _count_epochs(folder: Path) -> int:
         return len(json.loads((folder / HISTORY).read_bytes())["epochs"])
     except (OSError, ValueError):
         return 0
-
-
-class AtomicCheckpointIO(TorchCheckpointIO):
-    """Write checkpoints atomically.
-
-    Lightning writes to the system's temporary folder and moves the file, which is not atomic across file systems.
-    """
-
-    @override
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        content = io.BytesIO()
-        torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
-        write_sealed(Path(path), content.getvalue())
-
-    @override
-    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
-        try:
-            return super().load_checkpoint(path, map_location, weights_only)
-        except OSError:
-            raise
-        except Exception as error:  # a callback's state that only unpickling restores
-            raise _error_for_damage(Path(path)) from error

@@ -23,7 +23,6 @@ from lightning.pytorch.callbacks import (
     WeightAveraging,
 )
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
-from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from graphattn import exceptions
@@ -37,7 +36,10 @@ from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import predict_decisions
 from graphattn.models._text_model import Trainable
 from graphattn.models.training._averaging import Average, EpochAverage, WeightAverage
-from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
+from graphattn.models.training._callback import AnyCallback
+from graphattn.models.training._callback import Callback as OurCallback
+from graphattn.models.training._checkpoints import checkpoint_to_resume, run_folder
+from graphattn.models.training._lightning import AtomicCheckpointIO, CallbackOfOurs, OwnProcesses, Progress, StopEarly
 from graphattn.models.training._module import (
     BatchLoader,
     Decide,
@@ -47,9 +49,9 @@ from graphattn.models.training._module import (
     TrainingModule,
     quiet,
 )
-from graphattn.models.training._processes import OwnProcesses, choose_strategy, ignore_launcher_rank, is_launched
+from graphattn.models.training._processes import choose_strategy, ignore_launcher_rank, is_launched
 from graphattn.models.training._tracker import fits_tensorboard
-from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress, StopEarly, shows_bar
+from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, shows_bar
 
 LIGHTNING_PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
 """Precision -> Lightning's name."""
@@ -67,7 +69,7 @@ def train(
     about: Mapping[str, Any] | None = None,
     files: ModelFiles | None = None,
     history: list[dict[str, float]] | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[AnyCallback] = (),
 ) -> list[dict[str, float]]:
     """Train a model in place and load the weights of the best epoch on the dev set.
 
@@ -77,19 +79,20 @@ def train(
     if training fails: ``epoch`` (from 1), ``train_loss``, ``dev_...``. The user's ``callbacks`` are called after ours;
     those that average weights before.
     """
-    _reject_callbacks(callbacks)
+    others = [CallbackOfOurs(each) if isinstance(each, OurCallback) else each for each in callbacks]
+    _reject_callbacks(others)
     history = [] if history is None else history
     loader = BatchLoader(Shares(corpus), batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list)
     module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with ignore_launcher_rank(options), run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
-        average = None if _has(callbacks, WeightAveraging) else _make_average(options)
+        average = None if _has(others, WeightAveraging) else _make_average(options)
         packed = None if files is None else pack_model(files, model.state_dict().keys())
         keep = KeepBest(metric if dev is not None else None, folder, average, model=packed)
-        trainer = _make_trainer(options, folder, keep, callbacks)
+        trainer = _make_trainer(options, folder, keep, others)
         try:
-            with _explain_errors(trainer, callbacks), _interruptible():
+            with _explain_errors(trainer, others), _interruptible():
                 trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
         finally:
             if keep.restore(model):  # otherwise the folder's history is of a checkpoint that was not loaded
@@ -182,8 +185,8 @@ def _make_callbacks(
     """Our callbacks, and the user's ``others`` after them; callbacks that average weights come first."""
     averages: list[Callback] = [callback for callback in others if isinstance(callback, WeightAveraging)]
     if keep.average is not None:
-        averages = [keep.average]
-    callbacks = [*averages, keep]
+        averages = [CallbackOfOurs(keep.average)]
+    callbacks = [*averages, CallbackOfOurs(keep)]
     if options.patience is not None and keep.metric is not None:
         monitor = f"dev_{keep.metric}"
         if not any(isinstance(callback, EarlyStopping) and callback.monitor == monitor for callback in others):
@@ -195,7 +198,7 @@ def _make_callbacks(
             ModelCheckpoint(folder, filename="last", enable_version_counter=False, save_on_train_epoch_end=True)
         )
         if options.checkpoint_minutes is not None:
-            callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
+            callbacks.append(CallbackOfOurs(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes)))
     return [*callbacks, *(callback for callback in others if not isinstance(callback, WeightAveraging))]
 
 
@@ -239,8 +242,3 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others
 
 def _has(callbacks: Sequence[Callback], callback_type: type[Callback]) -> bool:
     return any(isinstance(callback, callback_type) for callback in callbacks)
-
-
-def count_parameters(model: nn.Module) -> int:
-    """Number of trained parameters."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

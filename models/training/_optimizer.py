@@ -59,3 +59,8 @@ def _find_undecayed(model: nn.Module) -> Iterator[nn.Parameter]:
         for name, parameter in module.named_parameters(recurse=False):
             if all_parameters or parameter.dim() < 2 or name.endswith("bias") or name == "trained":
                 yield parameter
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of trained parameters."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from lightning.fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
-from lightning.pytorch.utilities import rank_zero_only
-from typing_extensions import override
 
 from graphattn.models._options import TrainingOptions
 
@@ -33,12 +28,18 @@ def is_launched(options: TrainingOptions) -> bool:
 
 def is_first_process(options: TrainingOptions) -> bool:
     """Whether this process writes files: the only one that was started, or the first of several."""
-    return not is_launched(options) or bool(rank_zero_only.rank == 0)  # type: ignore[attr-defined]
+    if not is_launched(options):
+        return True
+    from lightning.pytorch.utilities import rank_zero_only
+
+    return bool(rank_zero_only.rank == 0)  # type: ignore[attr-defined]
 
 
 @contextmanager
 def ignore_launcher_rank(options: TrainingOptions) -> Iterator[None]:
     """Let Lightning's loggers write in a run that starts its processes itself, whatever variables say."""
+    from lightning.pytorch.utilities import rank_zero_only
+
     rank = rank_zero_only.rank  # type: ignore[attr-defined]
     if not is_launched(options):
         rank_zero_only.rank = 0  # type: ignore[attr-defined]
@@ -46,43 +47,3 @@ def ignore_launcher_rank(options: TrainingOptions) -> Iterator[None]:
         yield
     finally:
         rank_zero_only.rank = rank  # type: ignore[attr-defined]
-
-
-class OwnProcesses(LightningEnvironment):
-    """Processes that a run starts itself, on one machine: no variable of a launcher counts.
-
-    Lightning numbers them by ``LOCAL_RANK``, which it sets in the processes that it forks or spawns.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._first = os.getpid()
-
-    @property
-    @override
-    def creates_processes_externally(self) -> bool:
-        return False
-
-    @property
-    @override
-    def main_address(self) -> str:
-        return "127.0.0.1"
-
-    @property
-    @override
-    def main_port(self) -> int:
-        if self._main_port == -1:
-            self._main_port = find_free_network_port()
-        return self._main_port
-
-    @override
-    def local_rank(self) -> int:
-        return 0 if os.getpid() == self._first else super().local_rank()
-
-    @override
-    def node_rank(self) -> int:
-        return 0
-
-    @override
-    def teardown(self) -> None:
-        """Keep the variables of others."""

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from argparse import Namespace
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
-from lightning.pytorch.utilities import rank_zero_only
 from typing_extensions import override
 
 from graphattn._optional_packages import import_optional
@@ -22,6 +17,7 @@ from graphattn._validation import require_choice
 from graphattn.builders._atomic import write_text
 from graphattn.exceptions import ConfigError, printable
 from graphattn.models._results.reports import Report
+from graphattn.models.training._callback import Callback
 
 TRACKERS = ("csv", "tensorboard", "wandb", "mlflow", "trackio")
 """Each but the first is the name of its package, and of the extra that installs it."""
@@ -60,9 +56,10 @@ class Tracker(Callback):
         name: str | None = None,
     ):
         require_choice("logger", tracker, TRACKERS)
+        self.tracker = tracker
         self._package: Any = None if tracker == "csv" else import_optional(tracker, "this logger needs", tracker)
         try:
-            self.logger = _make_logger(tracker, self._package, Path(folder), name)
+            self.logger: Any = _make_logger(tracker, self._package, Path(folder), name)
             self.logger.log_hyperparams({key: printable(str(value)) for key, value in options.items()})
         except Exception as error:  # each tracker has its own
             reason = " ".join(str(error).split()) or type(error).__name__
@@ -73,11 +70,11 @@ class Tracker(Callback):
         return {**vars(self), "_package": None}  # other processes log metrics only
 
     @override
-    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         trainer.loggers = [*trainer.loggers, self.logger]
 
     @override
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self._step = trainer.global_step
 
     def log_epoch(self, metrics: Mapping[str, float]) -> None:
@@ -107,14 +104,14 @@ class Tracker(Callback):
         name : of the text, as that of a file
         text : its content
         """
-        logger: Any = self.logger
-        if isinstance(logger, CSVLogger):
+        logger = self.logger
+        if self.tracker == "csv":
             write_text(Path(logger.log_dir, name), text + "\n")
-        elif isinstance(logger, TensorBoardLogger):
+        elif self.tracker == "tensorboard":
             logger.experiment.add_text(name, f"```\n{printable(text)}\n```", self._step)
-        elif isinstance(logger, MLFlowLogger):
+        elif self.tracker == "mlflow":
             logger.experiment.log_text(logger.run_id, text, name)
-        elif isinstance(logger, WandbLogger):
+        elif self.tracker == "wandb":
             logger.experiment.log({name: self._package.Html(f"<pre>{escape(text)}</pre>")})
         else:
             logger.log({name: logger.trackio.Markdown(f"```\n{text}\n```")})
@@ -128,14 +125,14 @@ class Tracker(Callback):
         name : of the picture, as that of a file
         figure : Matplotlib's
         """
-        logger: Any = self.logger
-        if isinstance(logger, CSVLogger):
+        logger = self.logger
+        if self.tracker == "csv":
             figure.savefig(Path(logger.log_dir, name))
-        elif isinstance(logger, TensorBoardLogger):
+        elif self.tracker == "tensorboard":
             logger.experiment.add_figure(name, figure, self._step)
-        elif isinstance(logger, MLFlowLogger):
+        elif self.tracker == "mlflow":
             logger.experiment.log_figure(logger.run_id, figure, name)
-        elif isinstance(logger, WandbLogger):
+        elif self.tracker == "wandb":
             logger.experiment.log({name: self._package.Image(figure)})
         else:
             with TemporaryDirectory() as folder:
@@ -144,44 +141,12 @@ class Tracker(Callback):
 
     def finish(self) -> None:
         """End the run."""
-        if isinstance(self.logger, TrackioLogger):
+        if self.tracker == "trackio":
             self.logger.trackio.finish()
-        elif isinstance(self.logger, WandbLogger):
+        elif self.tracker == "wandb":
             self.logger.experiment.finish()
         else:
             self.logger.finalize("success")
-
-
-class TrackioLogger(Logger):
-    """Lightning has none for trackio."""
-
-    def __init__(self, trackio: Any, name: str | None):
-        super().__init__()
-        self.trackio, self._name = trackio, name
-
-    @property
-    @override
-    def name(self) -> str:
-        return PROJECT
-
-    @property
-    @override
-    def version(self) -> str | None:
-        return self._name
-
-    @override
-    @rank_zero_only
-    def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **options: Any) -> None:
-        self.trackio.init(PROJECT, name=self._name, config=params, embed=False)
-
-    @override
-    @rank_zero_only
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        self.log({name: float(value) for name, value in metrics.items()}, step)
-
-    def log(self, values: dict[str, Any], step: int | None = None) -> None:
-        """Log values of any type."""
-        self.trackio.log(values, step)
 
 
 def plain_names(values: Mapping[str, float]) -> dict[str, float]:
@@ -207,7 +172,9 @@ def fits_tensorboard(folder: Path) -> bool:
     return printable(os.path.abspath(folder)) == os.path.abspath(folder)
 
 
-def _make_logger(tracker: str, package: Any, folder: Path, name: str | None) -> Logger:
+def _make_logger(tracker: str, package: Any, folder: Path, name: str | None) -> Any:
+    from lightning.pytorch.loggers import CSVLogger, MLFlowLogger, TensorBoardLogger, WandbLogger
+
     if tracker == "csv":
         return CSVLogger(folder, "csv")
     if tracker == "tensorboard":
@@ -217,6 +184,8 @@ def _make_logger(tracker: str, package: Any, folder: Path, name: str | None) -> 
     if tracker == "wandb":
         return WandbLogger(name, project=os.environ.get("WANDB_PROJECT", PROJECT), save_dir=folder)
     if tracker == "trackio":
-        return TrackioLogger(package, name)
+        from graphattn.models.training._trackio import TrackioLogger
+
+        return TrackioLogger(package, PROJECT, name)
     uri = package.get_tracking_uri()  # MLflow's own default, unlike Lightning's
     return MLFlowLogger(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT), name, uri)

@@ -10,8 +10,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Callback, EarlyStopping, RichProgressBar
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
@@ -21,6 +19,7 @@ from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.models._files.saving import KEEP_BEST, PACKED
 from graphattn.models._options import TrainingOptions
 from graphattn.models.training._averaging import Average, swap_in_averages
+from graphattn.models.training._callback import AnyCallback, Callback, find_callback
 from graphattn.models.training._checkpoints import BEST, HISTORY
 from graphattn.models.training._processes import is_first_process
 from graphattn.models.training._tracker import Tracker as Tracker
@@ -58,16 +57,16 @@ class KeepBest(Callback):
         return KEEP_BEST
 
     @override
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         trainer.should_stop = self.stopped  # do not continue a run that stopped early
 
     @override
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         ours = nullcontext() if self.average is None else self.average.swap_in(pl_module.model)
         with swap_in_averages(trainer, pl_module), ours:
             self._finish_epoch(trainer, pl_module)
 
-    def _finish_epoch(self, trainer: pl.Trainer, pl_module: Any) -> None:
+    def _finish_epoch(self, trainer: Any, pl_module: Any) -> None:
         """Keep the weights unless an earlier epoch has a better metric; ties go to the latest epoch."""
         row = pl_module.finish_epoch()
         value = None if self.metric is None else row[f"dev_{self.metric}"]
@@ -84,16 +83,16 @@ class KeepBest(Callback):
                 write_text(temporary, text)
 
     @override
-    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint["stopped"] = trainer.should_stop
         checkpoint[PACKED] = self.model
 
     @override
-    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         self.stopped = checkpoint["stopped"]
 
     @override
-    def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         self.restore(pl_module.model)
 
     def restore(self, model: nn.Module) -> bool:
@@ -120,18 +119,6 @@ class KeepBest(Callback):
         self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
 
 
-class StopEarly(EarlyStopping):
-    """Stop after some epochs without a better dev metric; the first epochs with a metric of 0 do not count.
-
-    The F1 of rare entities is 0 for some epochs before it rises.
-    """
-
-    @override
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if not self.best_score.isinf() or trainer.callback_metrics[self.monitor] != 0:
-            super().on_train_epoch_end(trainer, pl_module)
-
-
 class CheckpointsInEpochs(Callback):
     """Save checkpoints within an epoch, at least some minutes apart; each replaces the file."""
 
@@ -139,9 +126,7 @@ class CheckpointsInEpochs(Callback):
         self.path, self.seconds, self.last = path, 60 * minutes, time.monotonic()
 
     @override
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         accumulating = (batch_idx + 1) % trainer.accumulate_grad_batches
         if accumulating or trainer.is_last_batch:
             return
@@ -150,25 +135,8 @@ class CheckpointsInEpochs(Callback):
             self.last = time.monotonic()
 
     @override
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self.last = time.monotonic()  # each epoch ends with a checkpoint
-
-
-class Progress(RichProgressBar):
-    """A progress bar with the loss and the dev metric of the last epoch; epochs count from 1."""
-
-    def __init__(self, metric: str | None):
-        super().__init__()
-        self.shown = ("train_loss", f"dev_{metric}")
-
-    @override
-    def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        metrics = trainer.callback_metrics
-        return {name: round(float(metrics[name]), 3) for name in self.shown if name in metrics}
-
-    @override
-    def _get_train_description(self, current_epoch: int) -> str:
-        return f"Epoch {current_epoch + 1}/{self.trainer.max_epochs}"
 
 
 class EpochLines(Callback):
@@ -187,13 +155,11 @@ class EpochLines(Callback):
         """Ends of the first batches, until there is an estimate."""
 
     @override
-    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self.started = time.monotonic()
 
     @override
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if self._times is None:
             return
         self._times.append(time.monotonic())
@@ -207,9 +173,9 @@ class EpochLines(Callback):
                 print(line, file=sys.stderr, flush=True)
 
     @override
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        keep = next(callback for callback in trainer.callbacks if isinstance(callback, KeepBest))  # type: ignore[attr-defined]
-        if trainer.is_global_zero and trainer.progress_bar_callback is None:
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        keep = find_callback(trainer, KeepBest)
+        if keep is not None and trainer.is_global_zero and trainer.progress_bar_callback is None:
             seconds = time.monotonic() - self.started
             line = describe_epoch(keep.rows, keep.metric, trainer.max_epochs, seconds, note=self.note)
             print(line, file=sys.stderr, flush=True)
@@ -227,7 +193,7 @@ def describe_duration(seconds: float) -> str:
     return f"about {value:.2g} {unit}" if value < 100 else f"about {value:,.0f} {unit}"
 
 
-def make_log(options: TrainingOptions, callbacks: Sequence[Callback]) -> Callable[[str], None]:
+def make_log(options: TrainingOptions, callbacks: Sequence[AnyCallback]) -> Callable[[str], None]:
     """A function that prints lines to standard error if this process shows epochs, as lines or with a progress bar."""
     has_lines = any(isinstance(callback, EpochLines) for callback in callbacks)
     shows_epochs = is_first_process(options) and (has_lines or shows_bar(options))

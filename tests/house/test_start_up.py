@@ -50,6 +50,13 @@ def test_importing_estimators_loads_no_compiler():
     assert list_loaded("from graphattn import TextClassifier") & {"numba", "llvmlite", "triton"} == set()
 
 
+@pytest.mark.slow
+def test_what_needs_no_trainer_loads_no_lightning():
+    modules = ("models._estimators.fitting", "models._estimators.tuning", "models.training.callbacks")
+    loaded = list_loaded("".join(f"import graphattn.{module}\n" for module in modules))
+    assert loaded & {"lightning", "pandas", "scipy", "sklearn", "sympy", "transformers"} == set()
+
+
 def test_help_loads_nothing_slow():
     commands = [[], ["train"], ["predict"], ["evaluate"], ["build"], ["demo"], ["bench"]]
     assert list_loaded(COMMANDS.format([[*words, "--help"] for words in commands])) & SLOW == set()

@@ -6,7 +6,7 @@ import torch
 
 from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions, load
 from graphattn.models._encoders import make_encoder
-from graphattn.models.training._loop import count_parameters
+from graphattn.models.training._optimizer import count_parameters
 
 
 def by_definition(encoder, tokens, mask, softmax=True, seen=None):

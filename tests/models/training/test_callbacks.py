@@ -14,7 +14,8 @@ from lightning.pytorch.callbacks import (
 )
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.training.callbacks import EpochLines, Progress, describe_epoch
+from graphattn.models.training._lightning import Progress
+from graphattn.models.training.callbacks import EpochLines, describe_epoch
 
 LINE = re.compile(
     r"epoch (?P<epoch>\d)/3: loss (?P<loss>[\d.]+), dev accuracy (?P<accuracy>[\d.]+), [\d.]+ s, "

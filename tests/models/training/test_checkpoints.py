@@ -21,7 +21,8 @@ from graphattn.builders._atomic import write_sealed
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, TrainingError
 from graphattn.models import TrainingOptions
 from graphattn.models._files.saving import check_notes
-from graphattn.models.training._checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder
+from graphattn.models.training._checkpoints import checkpoint_to_resume, run_folder
+from graphattn.models.training._lightning import AtomicCheckpointIO
 
 
 class Steps(pl.Callback):

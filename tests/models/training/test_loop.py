@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import Callback
 from graphattn.builders import _batching as batching
 from graphattn.models import TrainingOptions
 from graphattn.models._encoders import ENCODERS
-from graphattn.models.training._loop import count_parameters, train
+from graphattn.models.training._loop import train
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
 
@@ -214,13 +214,6 @@ def test_every_step_has_a_different_dropout_seed(corpus, tiny):
         tiny("classifier", training={"epochs": 3, "seed": seed}).fit(*corpus("classifier"), callbacks=[callback])
     seeds = callback.seen
     assert len(set(seeds)) == len(seeds) == 2 * 3 * 5
-
-
-def test_parameters_are_counted(parts):
-    model, _ = parts()
-    model.embedding.trained.requires_grad_(False)
-    expected = sum(p.numel() for name, p in model.named_parameters() if name != "embedding.trained")
-    assert count_parameters(model) == expected
 
 
 def test_nothing_is_printed_except_hints(corpus, tiny, tmp_path, capfd, recwarn):

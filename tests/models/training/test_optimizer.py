@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from graphattn.models import TrainingOptions
-from graphattn.models.training._optimizer import make_optimizer, relative_rate
+from graphattn.models.training._optimizer import count_parameters, make_optimizer, relative_rate
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,10 @@ def test_warmup_steps_override_warmup():
 def test_no_warmup():
     options = TrainingOptions(warmup=0.0)
     assert [relative_rate(step, 4, options) for step in range(4)] == pytest.approx([1, 1, 2 / 3, 1 / 3])
+
+
+def test_parameters_are_counted(parts):
+    model, _ = parts()
+    model.embedding.trained.requires_grad_(False)
+    expected = sum(p.numel() for name, p in model.named_parameters() if name != "embedding.trained")
+    assert count_parameters(model) == expected

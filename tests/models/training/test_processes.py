@@ -6,7 +6,8 @@ import pytest
 from lightning.pytorch.utilities import rank_zero_only
 
 from graphattn.models import TrainingOptions
-from graphattn.models.training._processes import OwnProcesses, ignore_launcher_rank, is_first_process, is_launched
+from graphattn.models.training._lightning import OwnProcesses
+from graphattn.models.training._processes import ignore_launcher_rank, is_first_process, is_launched
 from graphattn.models.training.callbacks import Tracker
 
 LAUNCHERS = {
