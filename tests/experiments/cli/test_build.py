@@ -243,10 +243,8 @@ def test_a_running_cluster_builds_the_same_store(graphattn, corpora_folder, tmp_
     )  # fmt: skip
     try:
         assert any("Ray runtime started" in line for line in head.stdout)
-        words = [*build, tmp_path / "ray", "--engine", "ray", "--address", f"127.0.0.1:{port}"]
-        command = [sys.executable, "-m", "graphattn", *map(str, words)]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        assert answer.returncode == 0, answer.stderr
+        answer = graphattn(*build, tmp_path / "ray", "--engine", "ray", "--address", f"127.0.0.1:{port}")
+        assert answer.code == 0, answer.err
     finally:
         head.terminate()
         head.communicate(timeout=300)

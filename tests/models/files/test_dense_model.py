@@ -154,16 +154,19 @@ def test_other_edges_are_named():
 
 
 @pytest.mark.slow
-def test_onnx_of_empty_texts_without_cls(tmp_path):
+def test_onnx_of_empty_texts_without_cls_and_its_metadata(tmp_path):
+    onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
     words = [text.split() for text in TEXTS]
     inputs = InputOptions(cls=False, characters=False)
     for kind, X, y, options in (
-        (TextClassifier, TEXTS, LABELS, {"head": {"pooling": "max"}}),
+        (TextClassifier, TEXTS, [(label,) for label in LABELS], {"head": {"pooling": "max"}, "multilabel": True}),
         (SequenceTagger, words, words, {}),
     ):
         estimator = fit(kind, X, y, encoder(heads=2, layers=1), inputs=inputs, **options)
+        if kind is TextClassifier:
+            estimator.set_thresholds({"odd": 0.25})
         path = tmp_path / kind.__name__ / "model.onnx"
         estimator.to_onnx(path)
         session, model = runtime.InferenceSession(path), estimator.to_dense()
@@ -171,13 +174,6 @@ def test_onnx_of_empty_texts_without_cls(tmp_path):
             rows = {"input_ids": ids.long(), "attention_mask": mask.long()}
             found = session.run(None, {name: values.numpy() for name, values in rows.items()})[0]
             np.testing.assert_allclose(found, model(*rows.values()), atol=1e-5)
-
-
-@pytest.mark.slow
-def test_an_onnx_file_has_labels_and_thresholds(tmp_path):
-    onnx = pytest.importorskip("onnx")
-    pytest.importorskip("onnxscript")
-    classifier = fit(multilabel=True, y=[(label,) for label in LABELS]).set_thresholds({"odd": 0.25})
-    classifier.to_onnx(tmp_path / "model.onnx")
-    metadata = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "model.onnx").metadata_props}
+    path = tmp_path / "TextClassifier" / "model.onnx"
+    metadata = {each.key: json.loads(each.value) for each in onnx.load(path).metadata_props}
     assert dict(zip(metadata["labels"], metadata["thresholds"], strict=True)) == {"even": 0.5, "odd": 0.25}
