@@ -32,17 +32,17 @@ def test_the_default_depends_on_the_encoder(corpus, tiny, encoder, cls):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("kind", ["classifier", "pair", "crf", "translator"])
-def test_a_batch_equals_single_inputs(corpus, tiny, figures, tmp_path, encoder, kind):
+@pytest.mark.parametrize(
+    ("kind", "encoder"),
+    [*product(("classifier", "translator"), ENCODERS), ("pair", "ms-trans"), ("crf", "ms-trans"), ("tagger", "bilstm")],
+)
+def test_a_batch_equals_single_inputs(corpus, tiny, figures, tmp_path, kind, encoder):
     """Also without words, of which there may be no token in the whole batch; a saved model keeps the choice."""
-    if (kind, encoder) == ("crf", "duo"):
-        pytest.skip("a tagger's character features are no set of word vectors")
     made = encoder if kind == "translator" else replace(encoder_options(encoder), hidden=20)
     arguments = {"inputs": {"cls": False}, "training": {"epochs": 1}}
     X, y = corpus(kind, 12)
     model = tiny(kind, made, **arguments).fit(X, y)
-    empty = {"classifier": "", "pair": ("", ""), "crf": [], "translator": ""}[kind]
+    empty = {"classifier": "", "pair": ("", ""), "crf": [], "tagger": [], "translator": ""}[kind]
     inputs = [empty, X[0], empty, X[1], X[2]]
     together = figures(model, inputs)
     for number, x in enumerate(inputs):

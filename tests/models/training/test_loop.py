@@ -134,8 +134,8 @@ def test_two_half_batches_give_the_step_of_one_batch(corpus, tiny):
 @pytest.mark.parametrize(
     ("kind", "encoder"),
     [
-        *(("crf", encoder) for encoder in ENCODERS),
-        *((kind, "ms-trans") for kind in ("classifier", "multilabel", "pair")),
+        *(("tagger", encoder) for encoder in ENCODERS),
+        *((kind, "ms-trans") for kind in ("classifier", "multilabel", "pair", "crf")),
         ("classifier", "duo"),  # which computes means before its last layer
         ("translator", "transformer"),
     ],
