@@ -85,7 +85,7 @@ CONCEPTS = (
     Concept(
         "Task",
         "models/Task",
-        "labels to targets and back, head, metrics, report, and one row of output",
+        "its labels (targets, metrics, reports), head, rows of output, and explanations",
         "a loss, or labels",
     ),
 )

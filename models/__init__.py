@@ -23,12 +23,14 @@ from graphattn.models._encoders import (
     register_encoder,
 )
 from graphattn.models._estimators.estimator import Estimator
-from graphattn.models._estimators.labels import LabelSet
+from graphattn.models._estimators.label_set import LabelSet
 from graphattn.models._estimators.loading import TASKS, load, register_task
 from graphattn.models._estimators.sequence_tagger import SequenceTagger
-from graphattn.models._estimators.tasks.classify import Classification
-from graphattn.models._estimators.tasks.regress import Regression
-from graphattn.models._estimators.tasks.tag import Tagging
+from graphattn.models._estimators.tasks.classify import Classification, ClassPredictor, TextLabels
+from graphattn.models._estimators.tasks.head import Predictor
+from graphattn.models._estimators.tasks.labels import Labels
+from graphattn.models._estimators.tasks.regress import NumberLabels, NumberPredictor, Regression
+from graphattn.models._estimators.tasks.tag import Tagging, TagLabels, TagPredictor
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_classifier import PairClassifier, TextClassifier
 from graphattn.models._estimators.text_inputs import TextInputs, register_inputs
@@ -45,6 +47,7 @@ from graphattn.options import ParsingOptions
 __all__ = [
     "TASKS",
     "BiLSTMOptions",
+    "ClassPredictor",
     "ClassProbabilities",
     "Classification",
     "Corpus",
@@ -58,14 +61,18 @@ __all__ = [
     "HeadOptions",
     "InputOptions",
     "LabelSet",
+    "Labels",
     "MSTransOptions",
     "MTSAOptions",
     "MUSEOptions",
     "MultiStageOptions",
+    "NumberLabels",
+    "NumberPredictor",
     "Outcomes",
     "PairClassifier",
     "PairRegressor",
     "ParsingOptions",
+    "Predictor",
     "PretrainedOptions",
     "Regression",
     "Report",
@@ -73,11 +80,14 @@ __all__ = [
     "SequenceTagger",
     "SubwordOptions",
     "TNTOptions",
+    "TagLabels",
+    "TagPredictor",
     "TaggedText",
     "Tagging",
     "Task",
     "TextClassifier",
     "TextInputs",
+    "TextLabels",
     "TextRegressor",
     "TrainingOptions",
     "TransformerOptions",

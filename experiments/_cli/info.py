@@ -142,9 +142,10 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
         f"size: {size:,} bytes",
         f"vocabulary: {_describe_vocabulary(estimator)}",
     ]
-    if estimator.task_.class_names:
-        classes = join_names([*map(str, estimator.task_.class_names)])
-        lines.append(f"{estimator.task.label_field.removesuffix('s')}s: {classes}")
+    labels = estimator.task_.labels
+    if labels.classes:
+        classes = join_names([*map(str, labels.classes)])
+        lines.append(f"{labels.field.removesuffix('s')}s: {classes}")
     lines += _decision_lines(estimator)
     heads = estimator.model_.encoder.heads_along()
     if heads:
@@ -154,13 +155,13 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
 
 def _decision_lines(estimator: Any) -> list[str]:
     """How a classifier was trained if that was chosen, and its temperature and thresholds where they were fitted."""
-    task, lines = estimator.task_, []
+    head, lines = estimator.task_.head, []
     if "frozen" in estimator.mixture_:
         shares = [f"{name} {share:.1f}" for name, share in estimator.mixture_.items() if not name.startswith("dev_")]
         lines.append(f"chosen in training by cross-validation (% right): {join_names(shares)}")
-    if getattr(task, "temperature", 1.0) != 1:
-        lines.append(f"temperature of the scores: {task.temperature:.3g}")
-    if getattr(task, "thresholds", None) is not None:
+    if head.temperature != 1:
+        lines.append(f"temperature of the scores: {head.temperature:.3g}")
+    if head.thresholds is not None:
         shown = [f"{name} {threshold:.3f}" for name, threshold in estimator.thresholds_.items()]
         lines.append(f"thresholds: {join_names(shown)}")
     return lines
@@ -197,7 +198,7 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
     note = f"; dev metrics are those of {estimator.task.dev_search}" if estimator.task.dev_search else ""
     metrics_of_both = estimator.dev_metrics()
     parts = ["the linear branch"] if "linear" in estimator.mixture_ else []
-    parts += ["thresholds"] if getattr(estimator.task_, "thresholds", None) is not None else []
+    parts += ["thresholds"] if estimator.task_.head.thresholds is not None else []
     if parts and any(best.get(f"dev_{name}") != value for name, value in metrics_of_both.items()):
         value = metrics_of_both[estimator.main_metric]
         note = f"; with {' and '.join(parts)} dev {estimator.main_metric} {value:.4g}"

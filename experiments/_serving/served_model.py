@@ -77,7 +77,7 @@ class ServedModel:
     @property
     def num_classes(self) -> int:
         """The number of probabilities of an input, of a tagger those of one word."""
-        return len(self._model.task_.class_names) if self._predicts else 0
+        return len(self._model.task_.labels.classes) if self._predicts else 0
 
     def _measure_width(self, text: Any) -> None:
         ((vector,),) = self.encode([[text]])
@@ -99,7 +99,7 @@ class ServedModel:
         facts: dict[str, Any] = {"status": "ok", "model": self.name, "graphattn": __version__}
         if self._predicts:
             facts |= {"task": self._model.task.name, "encoder": self._model.encoder_.name}
-            names = self._model.task_.class_names
+            names = self._model.task_.labels.classes
             facts |= {"labels": [name_class(name) for name in names]}
         return facts
 

@@ -12,7 +12,7 @@ import torch
 
 from graphattn.builders._values import is_missing
 from graphattn.exceptions import ConfigError
-from graphattn.models._estimators.labels import LabelSet, plain_label
+from graphattn.models._estimators.label_set import LabelSet, plain_label
 
 _LARGEST = 1e30  # losses are float32
 

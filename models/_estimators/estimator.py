@@ -146,20 +146,20 @@ class Estimator(ScikitLearn):
         X : the inputs; a generator or another stream of them is read some at a time
         """
         self._check_fitted()
-        return self.task_.decode(list(chain.from_iterable(map_parts(self._decide, X))))
+        return self.task_.labels.decode(list(chain.from_iterable(map_parts(self._decide, X))))
 
     def _decide(self, X: Iterable[Any]) -> list[Any]:
         """Inputs that fit into memory -> texts -> an encoded corpus -> decisions."""
         texts = self.read_texts(X)
         corpus = self.encode_texts(texts)
-        return self.task_.predict(self.model_, corpus)
+        return self.task_.head.predict(self.model_, corpus)
 
     def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
         """Inputs as the model reads them, with targets if there are labels."""
         self._check_fitted()
         X = as_list(X, self.task_)
         texts = self.read_texts(X)
-        return self.encode_texts(texts if y is None else replace(texts, labels=self.task_.resolve_labels(X, y)))
+        return self.encode_texts(texts if y is None else replace(texts, labels=self.task_.labels.resolve(X, y)))
 
     def predict_details(self, X: Iterable[Any], **options: Any) -> Predictions:
         """Decisions, and the probabilities or scores that options ask for.
@@ -184,7 +184,7 @@ class Estimator(ScikitLearn):
     def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Any, list[npt.NDArray[np.float32]]]:
         """Labels as from :meth:`predict`, and the probabilities of each input, in one pass."""
         details = self.predict_details(X, probabilities=True)
-        return self.task_.decode(details.decisions), details.probabilities or []
+        return self.task_.labels.decode(details.decisions), details.probabilities or []
 
     def predict_rows(
         self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
@@ -249,11 +249,11 @@ class Estimator(ScikitLearn):
         ConfigError
             for weights and a translator, whose metrics are of the whole corpus
         """
-        if sample_weight is not None and not self.task.weighted_metrics:
+        if sample_weight is not None and not self.task_.labels.weighted_metrics:
             raise ConfigError(f"sample_weight does not apply to {self.main_metric}; leave it out")
         examples = self._evaluation_set(X, y, unknown, sample_weight)
         weights = () if examples.weights is None else (examples.weights,)
-        return self.task_.measure(examples.labels, self._decide(examples.unlabelled()), *weights)
+        return self.task_.labels.measure(examples.labels, self._decide(examples.unlabelled()), *weights)
 
     def _evaluation_set(
         self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str | None, sample_weight: Any = None
@@ -262,11 +262,11 @@ class Estimator(ScikitLearn):
         if unknown not in (None, "wrong", "error"):
             raise ConfigError(f"unknown is {unknown!r}; choose wrong or error")
         self._check_fitted()
-        self.task_.list_metrics()  # an error if a library is missing
+        self.task_.labels.list_metrics()  # an error if a library is missing
         empty, where = "there are no examples to evaluate on", "evaluation set"
         examples = self.read_examples(X, y, empty=empty, where=where, sample_weight=sample_weight)
-        examples = replace(examples, labels=self.task_.normalize_labels(examples.labels, where))
-        self.task_.check_labels(examples, self.text_inputs_, unknown=unknown)
+        examples = replace(examples, labels=self.task_.labels.normalize(examples.labels, where))
+        self.task_.labels.check_known(examples, self.text_inputs_, unknown=unknown)
         return examples
 
     def report(
@@ -285,8 +285,9 @@ class Estimator(ScikitLearn):
         others : name of another translator -> its outputs, to compare with
         """
         examples = self._evaluation_set(X, y, unknown)
-        predictions = self.task_.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))
-        return self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun, others=others)
+        task = self.task_
+        predictions = task.head.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))
+        return task.labels.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun, others=others)
 
     def score(
         self,
@@ -296,7 +297,7 @@ class Estimator(ScikitLearn):
     ) -> float:
         """The main metric from 0 to 1, of regressors R2, as in scikit-learn; unknown labels count as wrong."""
         metrics = self.evaluate(X, y, unknown="wrong", sample_weight=sample_weight)
-        return metrics[self.task.score_metric or self.main_metric] / 100
+        return metrics[self.task_.labels.score_metric or self.main_metric] / 100
 
     # -- inspecting ----------------------------------------------------------------------------------------------------
 
@@ -373,7 +374,7 @@ class Estimator(ScikitLearn):
         """
         self._check_fitted()
         kept = dict(self.notes_)
-        if getattr(self.task_, "changed_thresholds", False):  # its scores are those of the old thresholds
+        if self.task_.head.changed_thresholds:  # its scores are those of the old thresholds
             kept.pop(METRICS, None)
         files = collect_files(self, {**kept, **(notes or {})})
         files.card = self.make_card(results, corpora)
@@ -416,7 +417,7 @@ class Estimator(ScikitLearn):
             return Report(metrics, self.main_metric) if metrics else None
         labels, decisions = self._dev_results
         examples, predictions = Texts([], labels=labels), Predictions(decisions)
-        return self.task_.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun)
+        return self.task_.labels.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun)
 
     def to_huggingface(self, directory: str | Path, *, encoder_only: bool = False) -> None:
         """Write the tuned pretrained model for ``transformers`` and ``sentence-transformers``.

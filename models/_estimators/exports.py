@@ -28,7 +28,7 @@ def write_card(
     if not card:
         options, examples = estimator.changed_options(), estimator.num_examples_
         card = format_card(estimator, options, examples=examples, files=corpora, dev=report_dev_set())
-    elif getattr(estimator.task_, "changed_thresholds", False):
+    elif estimator.task_.head.changed_thresholds:
         card = set_decisions(card, estimator)
     for name, report in results.items():
         card = add_results(card, name, report)
@@ -39,7 +39,7 @@ def export_dense(estimator: EstimatorState) -> DenseModel:
     """A classifier, tagger or regressor as a plain module; a ConfigError for other models."""
     if not isinstance(estimator.model_, TextModel):
         raise ConfigError(f"a model that {estimator.task.description} cannot be exported; use a classifier or tagger")
-    return make_dense_model(estimator.model_, estimator.task_.rescale)
+    return make_dense_model(estimator.model_, estimator.task_.labels.rescale)
 
 
 def export_onnx(estimator: EstimatorState, path: str | Path) -> None:
@@ -47,8 +47,8 @@ def export_onnx(estimator: EstimatorState, path: str | Path) -> None:
     model, lower, builder = export_dense(estimator), find_pretrained(estimator.model_.encoder), estimator.builder_
     limit, of_pair = estimator.text_inputs_.length_limits
     longest, special = of_pair or limit, builder.cls + builder.count_special_tokens(estimator.task.texts_per_input)
-    metadata = {"labels": np.asarray(estimator.task_.class_names).tolist()}
-    if thresholds := getattr(estimator.task_, "thresholds", None):
+    metadata = {"labels": np.asarray(estimator.task_.labels.classes).tolist()}
+    if thresholds := estimator.task_.head.thresholds:
         metadata["thresholds"] = list(thresholds)
     write_onnx(
         path,

@@ -110,14 +110,14 @@ class Fit:
         if previous is not None:
             previous.model_.cpu()
             check_same_kind(self.inputs, previous.text_inputs_)
-            training = replace(training, labels=previous.task_.normalize_labels(training.labels, "training set"))
+            training = replace(training, labels=previous.task_.labels.normalize(training.labels, "training set"))
         task.fit(training, self.options, None if previous is None else previous.task_)
         training, self.held_out = self._split_dev_set(training)
         facts = task.find_facts(training, self.held_out, self.options)
         facts |= {} if previous is None else self._compare_with(previous)
         self.estimator.decide_options(examples=len(self.examples.labels), **facts)
         self._read_options()
-        names, main = task.list_metrics(), task.main_metric
+        names, main = task.labels.list_metrics(), task.labels.main_metric
         self.metric = self.training.dev_metric(names, main, dev_set=self.held_out is not None)
         return task.fit_inputs(self.inputs, training, self.options, previous)
 
@@ -128,7 +128,7 @@ class Fit:
             problem = "{metric} of the model to continue from is dropped: there is no dev set"
             warn_caller(GraphAttnWarning(problem, options=("metric",)))
             dropped["training"] = {"metric": None}
-        if getattr(self.task, "tune_threshold", "") is None:  # its task drops it
+        if getattr(self.task.head, "tune_threshold", "") is None:  # its task drops it
             dropped["task"] = {"tune_threshold": None}
         return {"has_predicates": previous.text_inputs_.predicates, "dropped": dropped}
 
@@ -139,7 +139,7 @@ class Fit:
             X, y = unpack_dev_set(self.dev)
             with name_dev_set_in_errors():
                 dev = self.estimator.read_examples(X, y, empty=empty, hint=hint, where="dev set")
-            return training, replace(dev, labels=self.task.normalize_labels(dev.labels, "dev set"))
+            return training, replace(dev, labels=self.task.labels.normalize(dev.labels, "dev set"))
         size = len(training.labels)
         count = round(self.training.dev_fraction * size)
         if count < 1:
@@ -149,14 +149,14 @@ class Fit:
             remedy = "nothing is held out and the last epoch is kept; lower dev_fraction"
             warn_caller(GraphAttnWarning(f"{problem} to train on, so {remedy}"))
             return training, None
-        rest, held = split_held_out(size, count, self.task.stratify(training.labels), self.training.seed)
+        rest, held = split_held_out(size, count, self.task.labels.stratify(training.labels), self.training.seed)
         return training.select(rest), training.select(held)
 
     def _make_model(self, training: Texts) -> None:
         """Make the model, with the weights to continue from."""
         estimator, inputs = self.estimator, self.inputs
-        weights = self.task.weigh_classes(training.labels, training.weights)
-        self.model, encoder = self.task.make_model(inputs, estimator.encoder_, self.options, weights)
+        weights = self.task.labels.weigh_classes(training.labels, training.weights)
+        self.model, encoder = self.task.head.make_model(inputs, estimator.encoder_, self.options, weights)
         estimator.model_, estimator.encoder_ = self.model, encoder
         if estimator.parsing.parser != "none" and inputs.builder.deprel_id is None:
             problem = "no relation of the encoder uses dependencies, so {parser} has no effect"
@@ -201,7 +201,7 @@ class Fit:
             self.training,
             dev=self.dev_corpus,
             evaluate=self._evaluate,
-            decide=self.task.predict_dev_set,
+            decide=self.task.head.predict_dev_set,
             metric=self.metric,
             about=self._fingerprint(),
             files=None if run_dir is None else collect_files(estimator, {}),
@@ -235,8 +235,8 @@ class Fit:
         """A function of decisions for the dev set, picklable for several processes, that returns metrics."""
         if self.held_out is None:
             return None
-        weights = self.held_out.weights if self.task.weighted_metrics else None
-        return partial(self.task.measure, self.held_out.labels, weights=weights)
+        weights = self.held_out.weights if self.task.labels.weighted_metrics else None
+        return partial(self.task.labels.measure, self.held_out.labels, weights=weights)
 
     def _fingerprint(self) -> dict[str, Any]:
         """Settings that a resumed run must share with the interrupted one, besides training options and corpora."""
@@ -251,9 +251,9 @@ class Fit:
             "task": self.task.name,
             **plain,
             **start,
-            "class_weight": repr(self.task.class_weight),
+            "class_weight": repr(self.task.labels.class_weight),
             "vectors": digest_of(*vectors) if vectors else None,
-            "references": self.task.describe_references(self.held_out),
+            "references": self.task.labels.describe_references(self.held_out),
             **self.task.to_config(),
         }
 
@@ -265,7 +265,7 @@ class Fit:
         self.inputs.finish(self.corpus)
         if "head" not in self.options or not self.options["head"].linear_branch:
             return
-        metric = self.training.metric or self.task.main_metric
+        metric = self.training.metric or self.task.labels.main_metric
         estimator.mixture_, scores, self.decisions = fit_linear_branch(
             self.model,
             self.corpus,
@@ -285,14 +285,14 @@ class Fit:
 
         Without a dev set, scores by cross-validation take its place.
         """
-        if not self.task.calibrates:
+        if not self.task.head.calibrates:
             return
         scored, dev, validated = self.validated, self.dev_corpus, self.validated
         if dev is not None:
             scores = predict_corpus(self.model, dev, scores=True).scores if self.scores is None else self.scores
             scored = ScoredTexts.of(np.array(scores), dev.targets, dev.copies)
         has_scores = dev is None and validated is not None
-        decisions = self.task.fit_decisions(
+        decisions = self.task.head.fit_decisions(
             self.model,
             self.corpus,
             scored,
@@ -305,16 +305,16 @@ class Fit:
 
     def _cross_validate(self) -> ScoredTexts:
         """The scores of all training texts, each by a model that was trained without its fold."""
-        labels = self.task.normalize_labels(self.examples.labels, "training set")  # those of the model to continue from
+        labels = self.task.labels.normalize(self.examples.labels, "training set")  # those of the model to continue from
         examples, pretrained = replace(self.examples, labels=labels), self.options["pretrained"]
-        scores = np.empty((len(labels), len(self.task.class_names)))
+        scores = np.empty((len(labels), len(self.task.labels.classes)))
         tuning = {"pretrained__frozen": pretrained.frozen, "pretrained__contrastive": pretrained.contrastive}
-        folds = split_folds(len(labels), self.task.stratify(labels))
+        folds = split_folds(len(labels), self.task.labels.stratify(labels))
         for number, (rest, held) in enumerate(folds, 1):
             start = time.monotonic()
             scores[held] = score_fold(self.estimator, examples, rest, held, **tuning)
             self.log(f"thresholds: model {number}/{len(folds)}, {time.monotonic() - start:.1f} s")
-        return ScoredTexts.of(scores, self.task.make_targets(labels, "training set"), examples.weights)
+        return ScoredTexts.of(scores, self.task.labels.make_targets(labels, "training set"), examples.weights)
 
     def _review(self) -> tuple[Sequence[Any], list[Any]] | None:
         """Warn if the loss or the decisions for the dev set show that training went wrong; return the latter."""
@@ -323,9 +323,9 @@ class Fit:
         hints, results = [hint_at_loss(self.estimator.history_, self.training.learning_rate)], None
         held_out, dev = self.held_out, self.dev_corpus
         if held_out is not None and dev is not None:
-            decisions = self.decisions or self.task.predict_dev_set(self.model, dev)
+            decisions = self.decisions or self.task.head.predict_dev_set(self.model, dev)
             has_vectors = self.inputs.has_vectors
-            hints.append(self.task.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
+            hints.append(self.task.labels.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
             # a report has no weights, and is of the search of `predict`
             if held_out.weights is None and self.task.dev_search is None:
                 results = held_out.labels, decisions
@@ -362,13 +362,13 @@ def score_fold(estimator: EstimatorState, examples: Texts, rest: Numbers, held: 
     """(held, C) scores of texts by a copy of an estimator with other parameters, trained on the rest."""
     from sklearn.base import clone
 
-    task, rest_examples = estimator.task_, examples.select(rest.tolist())
+    labels, rest_examples = estimator.task_.labels, examples.select(rest.tolist())
     params = {"training__run_dir": None, "training__progress": False, "tune_threshold": None, **params}
-    if isinstance(task.class_weight, Mapping):
-        names = task.class_names
-        targets = np.asarray(task.make_targets(rest_examples.labels, "training set"))
+    if isinstance(labels.class_weight, Mapping):
+        names = labels.classes
+        targets = np.asarray(labels.make_targets(rest_examples.labels, "training set"))
         present = {names[number] for number in np.flatnonzero(mark_classes(targets, len(names)).any(0))}
-        params["class_weight"] = {name: value for name, value in task.class_weight.items() if name in present}
+        params["class_weight"] = {name: value for name, value in labels.class_weight.items() if name in present}
     fold = clone(estimator).set_params(**params)
     if round(fold.training.dev_fraction * len(rest)) < 1:  # so that there is nothing to measure
         fold.set_params(training__metric=None)
@@ -377,8 +377,8 @@ def score_fold(estimator: EstimatorState, examples: Texts, rest: Numbers, held: 
         fold.prepare()
         Fit(fold, rest_examples).run()
     predictions = fold.rerun(examples.select(held.tolist()), scores=True)
-    scores = np.full((len(held), len(task.class_names)), UNKNOWN_CLASS)
-    scores[:, task.match_classes(fold.task_)] = predictions.scores
+    scores = np.full((len(held), len(labels.classes)), UNKNOWN_CLASS)
+    scores[:, labels.match_classes(fold.task_.labels)] = predictions.scores
     return scores
 
 

@@ -45,14 +45,14 @@ def collect_files(estimator: EstimatorState, notes: Mapping[str, str]) -> ModelF
         "history": estimator.history_,
         "mixture": estimator.mixture_,
         "corpus": estimator.corpus_,
-        "class_weight": serialize_class_weight(estimator.task_.class_weight),
+        "class_weight": serialize_class_weight(estimator.task_.labels.class_weight),
         **estimator.text_inputs_.to_config(),
         **estimator.task_.to_config(),
     }
     weights = {name: tensor.detach().cpu() for name, tensor in estimator.model_.state_dict().items()}
     weights |= estimator.text_inputs_.list_frozen_weights(estimator.model_)
     tokenizer, source_tokenizer = estimator.task_.list_tokenizers(estimator.text_inputs_)
-    return ModelFiles(config, estimator.task_.class_names, tokenizer, weights, notes, source_tokenizer)
+    return ModelFiles(config, estimator.task_.labels.classes, tokenizer, weights, notes, source_tokenizer)
 
 
 def restore_estimator(kind: type[StateT], files: ModelFiles) -> StateT:
@@ -74,7 +74,7 @@ def restore_estimator(kind: type[StateT], files: ModelFiles) -> StateT:
     inputs.spelling = inputs.has_branch = "linear_branch.keys" in weights and task.linear_branch is WordFeatureBranch
     task.restore(inputs, files)
     with torch.random.fork_rng():
-        estimator.model_, estimator.encoder_ = task.make_model(inputs, estimator.encoder_, estimator.options_)
+        estimator.model_, estimator.encoder_ = task.head.make_model(inputs, estimator.encoder_, estimator.options_)
     inputs.restore_frozen_weights(estimator.model_, weights)
     if task.linear_branch is not None and "linear_branch.keys" in weights:
         of_branch = {name: value for name, value in weights.items() if name.startswith("linear_branch.")}
@@ -83,5 +83,5 @@ def restore_estimator(kind: type[StateT], files: ModelFiles) -> StateT:
     estimator.model_.load_state_dict(weights)
     estimator.model_.eval()
     if isinstance(task, Classification) and (thresholds := config.get("thresholds")) is not None:
-        task.set_thresholds(estimator.model_, thresholds)
+        task.head.set_thresholds(estimator.model_, thresholds)
     return estimator

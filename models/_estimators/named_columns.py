@@ -65,7 +65,7 @@ class KnownColumns:
     def of(cls, task: Any) -> KnownColumns:
         """Those of a task, and of the corpus that its model was trained on."""
         corpus: Mapping[str, Any] = task.corpus_
-        classes = getattr(getattr(task, "labels", None), "classes", ())
+        classes = getattr(task.labels, "classes", ())
         return cls(
             _list_names(corpus.get(_TEXT)),
             _list_names(corpus.get(_SECOND)),
@@ -76,7 +76,7 @@ class KnownColumns:
             is_pair=task.texts_per_input == 2,
             label_separator=corpus.get("label_separator"),
             text_separator=corpus.get("text_separator"),
-            multilabel=getattr(task, "multilabel", False),
+            multilabel=getattr(task.labels, "multilabel", False),
             spells_labels=bool(corpus) and all(isinstance(name, str) for name in classes),
         )
 

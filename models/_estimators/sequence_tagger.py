@@ -75,6 +75,7 @@ class SequenceTagger(Classes):
     """
 
     task = Tagging
+    task_: Tagging
     option_groups: ClassVar = {**Estimator.option_groups, "task": TaggerOptions}
     unused_options = frozenset(
         {"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features", "join_pairs"}
@@ -101,8 +102,7 @@ class SequenceTagger(Classes):
     @property
     def scheme_(self) -> str:
         """The scheme of the tags; ``"none"`` if they mark no entities."""
-        task: Any = self.task_
-        return str(task.scheme)
+        return self.task_.labels.scheme
 
     @override
     def predict(self, X: Iterable[Any]) -> list[list[str]]:
@@ -131,9 +131,8 @@ class SequenceTagger(Classes):
                 "conll",
                 options=("output",),
             )
-        texts, task = self.read_texts(X), self.task_
-        assert isinstance(task, Tagging)
-        spans = task.find_spans(self.text_inputs_, texts.columns[0], self.rerun(texts, rate=task.rate_entities))
+        texts, labels = self.read_texts(X), self.task_.labels
+        spans = labels.find_spans(self.text_inputs_, texts.columns[0], self.rerun(texts, rate=labels.rate_entities))
         return spans
 
     @override

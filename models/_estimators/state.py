@@ -213,8 +213,7 @@ class EstimatorState(Parameters):
     def task_(self) -> Task:
         """The fitted task, with the current values of what may change after training; before ``fit`` a new one."""
         task: Task = vars(self).get("_fitted_task") or self._make_task()
-        for name in task.changeable:
-            setattr(task, name, getattr(self, name))
+        task.update({name: getattr(self, name) for name in task.changeable})
         return task
 
     @property
@@ -286,12 +285,12 @@ class EstimatorState(Parameters):
         X = as_list(X, task)
         if not X:
             raise DataError(empty, hint=hint)
-        texts, labels = self.read_texts(X), task.resolve_labels(X, y)
+        texts, labels = self.read_texts(X), task.labels.resolve(X, y)
         return replace(texts, labels=labels, weights=check_weights(sample_weight, len(labels)), where=where)
 
     def encode_texts(self, texts: Texts) -> Corpus:
         """Texts as the model reads them, with targets if they have labels."""
-        return self.text_inputs_.encode(texts, self.task_.make_targets, self.parsing)
+        return self.text_inputs_.encode(texts, self.task_.labels.make_targets, self.parsing)
 
     def rerun(self, texts: Texts, **options: Any) -> Predictions:
         """Decisions for texts, whatever their labels, and what options of ``predict_corpus`` ask for."""
@@ -302,7 +301,7 @@ class EstimatorState(Parameters):
     @property
     def main_metric(self) -> str:
         """The metric of :meth:`score`, which chooses the best epoch unless ``training.metric`` names another."""
-        return self.task_.main_metric
+        return self.task_.labels.main_metric
 
     def best_epoch(self) -> dict[str, float]:
         """The history's row of the epoch that was kept: the last one with the best dev metric."""

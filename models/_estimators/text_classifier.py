@@ -17,7 +17,7 @@ from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.state import PresetOptions, list_arguments, preset_option
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
-from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.labels import ClassLabels
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models.pretrained._options import PretrainedOptions
@@ -62,12 +62,12 @@ class ClassifierOptions(PairOptions):
 class Classes(Estimator):
     """The classes of the fitted model, for the estimators that predict some."""
 
-    task_: LabelTask
-
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The classes, in the order of their ids."""
-        return self.task_.classes
+        labels = self.task_.labels
+        assert isinstance(labels, ClassLabels)
+        return labels.class_array
 
 
 class ClassScores(Classes):
@@ -84,7 +84,7 @@ class ClassScores(Classes):
         """(S, C) scores, as in scikit-learn of shape (S,) for two classes: then the log-odds of the second one."""
         rows = self.predict_details(X, scores=True).scores
         scores = np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
-        if len(self.classes_) == 2 and not self.task_.multilabel:
+        if len(self.classes_) == 2 and not self.task_.labels.multilabel:
             return scores[:, 1] - scores[:, 0]
         return scores
 
@@ -112,7 +112,7 @@ class ClassScores(Classes):
         ConfigError
             for more classes than the model has, or a ``min_confidence`` of several labels
         """
-        classes, multilabel = self.classes_.tolist(), self.task_.multilabel
+        classes, multilabel = self.classes_.tolist(), self.task_.labels.multilabel
         if top_k is not None:
             require_range("top_k", top_k, min=1, max=len(classes))
         if min_confidence is not None:
@@ -139,13 +139,14 @@ class ClassScores(Classes):
     @property
     def temperature_(self) -> float:
         """What the scores were divided by after training, so that the loss of the dev set is the least (1: nothing)."""
-        return self.task_.temperature
+        return self.task_.head.temperature
 
     @property
     def thresholds_(self) -> dict[Any, float]:
         """Class -> the probability above which it is predicted; empty if the most probable class is."""
-        task = self.task_
-        thresholds = [0.5] * len(self.classes_) if task.thresholds is None and task.multilabel else task.thresholds
+        thresholds: Sequence[float] | None = self.task_.head.thresholds
+        if thresholds is None and self.task_.labels.multilabel:
+            thresholds = [0.5] * len(self.classes_)
         return dict(zip(self.classes_.tolist(), thresholds or (), strict=False))
 
     def set_thresholds(self, thresholds: float | Mapping[Any, float] | None) -> Any:
@@ -163,8 +164,9 @@ class ClassScores(Classes):
             labels
         """
         self._check_fitted()
-        self.task_.set_thresholds(self.model_, self.task_.resolve_thresholds(thresholds))
-        self.task_.changed_thresholds = True
+        head = self.task_.head
+        head.set_thresholds(self.model_, head.resolve_thresholds(thresholds))
+        head.changed_thresholds = True
         return self
 
 

@@ -41,12 +41,12 @@ class Regressor(Estimator):
     @property
     def mean_(self) -> float:
         """The mean of the training set's targets."""
-        return float(self.task_.mean)
+        return float(self.task_.labels.mean)
 
     @property
     def scale_(self) -> float:
         """The standard deviation of the training set's targets."""
-        return float(self.task_.scale)
+        return float(self.task_.labels.scale)
 
 
 @register_task

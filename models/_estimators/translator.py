@@ -86,6 +86,7 @@ class Translator(Estimator):
     """
 
     task = Translation
+    task_: Translation
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
         "files": ParallelFileOptions,
         "task": TranslatorOptions,
@@ -119,9 +120,7 @@ class Translator(Estimator):
     @property
     def subwords_(self) -> Subwords:
         """The subwords of targets; those of sources, too, unless a pretrained model reads them."""
-        task: Any = self.task_
-        subwords: Subwords = task.target_inputs.subwords
-        return subwords
+        return self.task_.labels.target_inputs.subwords
 
     @property
     def source_vocabulary_(self) -> PretrainedVocabulary | None:
@@ -145,7 +144,7 @@ class Translator(Estimator):
         texts = self.read_texts(X)
         if targets is None:
             targets = self.predict(texts)
-        targets = self.task_.resolve_labels(texts.columns[0], targets)
+        targets = self.task_.labels.resolve(texts.columns[0], targets)
         (sources,) = self.text_inputs_.sentences(self.text_inputs_.add_heads(texts, self.parsing))
         sentences = {"source": sources, "target": self.subwords_.split(targets)}
         return self.encode_texts(replace(texts, labels=targets)).with_sentences(sentences, list(targets))
@@ -193,7 +192,7 @@ class Translator(Estimator):
         """
         self._check_fitted()
         X = as_list(X, self.task_)
-        return compute_perplexity(self.model_, self.encode(X, self.task_.resolve_labels(X, y)))
+        return compute_perplexity(self.model_, self.encode(X, self.task_.labels.resolve(X, y)))
 
     @override
     def predict_rows(

@@ -64,11 +64,11 @@ def choose_tuning(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphAttnWarning)  # they are given in training
         task.fit(examples, estimator.options_)
-    if len(labels) >= FEW * len(task.class_names):
+    if len(labels) >= FEW * len(task.labels.classes):
         return None
-    task.weigh_classes(labels, examples.weights)  # rejects weights of other classes
-    targets = np.asarray(task.make_targets(labels, "training set"))
-    folds = split_folds(len(labels), task.stratify(labels), FOLDS)
+    task.labels.weigh_classes(labels, examples.weights)  # rejects weights of other classes
+    targets = np.asarray(task.labels.make_targets(labels, "training set"))
+    folds = split_folds(len(labels), task.labels.stratify(labels), FOLDS)
     folds = [(rest, held) for rest, held in folds if has_enough_classes(targets[rest])]
     if not folds:
         return None
@@ -82,7 +82,7 @@ def choose_tuning(
 
     log, tunings = make_log(estimator.training_, callbacks), list(PAIR_TUNINGS)
     if task.texts_per_input == 1:
-        mean = len(labels) / len(task.class_names)
+        mean = len(labels) / len(task.labels.classes)
         tunings = [name for name in TUNINGS if mean >= FINE_TUNED_FROM or name != "fine-tuned"]
     choice, shares, scores, numbers = compare_tunings(targets, score, folds, log, tunings, weights=examples.weights)
     estimator.prepare(Facts(tuning={"pretrained": TUNINGS[choice], "training": whole}))

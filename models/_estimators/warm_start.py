@@ -66,7 +66,7 @@ def copy_model(previous: EstimatorState, estimator: EstimatorState) -> None:
     """Copy the weights of the model to continue from, whose options must be the same."""
     check_same_options(describe_architecture(previous), describe_architecture(estimator))
     copied = estimator.text_inputs_.copy_vectors(previous.text_inputs_, previous.model_, estimator.model_)
-    classes = estimator.task_.match_classes(previous.task_)
+    classes = estimator.task_.labels.match_classes(previous.task_.labels)
     copy_weights(previous.model_, estimator.model_, classes, without=copied)
 
 

@@ -54,8 +54,8 @@ def format_card(
         f"A GraphAttn model that {task.description}: a text is a graph, and the encoder `{encoder}` attends along its "
         f"edges. {count_parameters(model.model_):,} parameters are trained.",
     ]
-    if task.class_names:
-        lines.append(f"{task.label_field.capitalize().removesuffix('s')}s: {', '.join(map(_code, task.class_names))}")
+    if classes := task.labels.classes:
+        lines.append(f"{task.labels.field.capitalize().removesuffix('s')}s: {', '.join(map(_code, classes))}")
     lines += ["## Use", _format_usage(task)]
     if examples:
         rows = [(name, _name_files(name, files), f"{size:,}") for name, size in examples.items()]
@@ -115,17 +115,17 @@ def _set_section(card: str, heading: str, text: str, *, before: Sequence[str]) -
 
 def _describe_decisions(task: Any) -> str:
     """What turns the scores of a classifier into probabilities and classes; empty if nothing is fitted or changed."""
-    temperature, thresholds = getattr(task, "temperature", 1.0), getattr(task, "thresholds", None)
-    changed = getattr(task, "changed_thresholds", False)
+    temperature, thresholds, changed = task.head.temperature, task.head.thresholds, task.head.changed_thresholds
     parts = []
     if temperature != 1:
         parts.append(f"Scores are divided by a temperature of {temperature:.3f}, which is part of the weights.")
     if thresholds is not None:
-        rows = [(_plain(name), f"{share:.3f}") for name, share in zip(task.class_names, thresholds, strict=True)]
+        rows = [(_plain(name), f"{share:.3f}") for name, share in zip(task.labels.classes, thresholds, strict=True)]
         parts.append("A class is predicted if its probability is above its threshold:")
         parts.append(_format_table(("class", "threshold"), rows))
     elif changed:
-        predicted = "Classes with a probability above 0.5 are" if task.multilabel else "The more probable class is"
+        multilabel = task.labels.multilabel
+        predicted = "Classes with a probability above 0.5 are" if multilabel else "The more probable class is"
         parts.append(f"{predicted} predicted.")
     if changed:
         parts.append("This was set after training; results on the dev set are with what training chose.")

@@ -63,7 +63,7 @@ def export_estimator(estimator: EstimatorState, directory: str | Path, *, encode
     head, vocabulary = None, estimator.vocabulary_
     assert isinstance(vocabulary, PretrainedVocabulary)
     if not encoder_only:
-        head = convert_head(model.head, family, np.asarray(task.class_names).tolist())
+        head = convert_head(model.head, family, np.asarray(task.labels.classes).tolist())
         _warn_of_losses(directory, estimator)
     lower.to_huggingface(
         directory,
@@ -78,7 +78,7 @@ def _warn_of_losses(directory: str | Path, estimator: EstimatorState) -> None:
     """Warn of settings of a model with a head that ``transformers`` does not apply."""
     options = [name for name in ("strip_html", "max_tokens_per_text") if getattr(estimator.inputs_, name, None)]
     lost = [f"{{{name}}}" for name in options]
-    lost += ["thresholds"] if getattr(estimator.task_, "thresholds", None) is not None else []
+    lost += ["thresholds"] if estimator.task_.head.thresholds is not None else []
     if lost:
         warn_caller(GraphAttnWarning(f"{directory} has no {', '.join(lost)}: apply them yourself", options=options))
 

@@ -16,7 +16,7 @@ from graphattn.builders.readers._fields import is_bracketed, parse_list
 from graphattn.builders.readers._samples import LIKELY_HEADERS
 from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import Hint, verbatim
-from graphattn.models._estimators.labels import plain_label
+from graphattn.models._estimators.label_set import plain_label
 
 MANY_NUMBERS = 20
 """From so many classes, numbers with fractions are probably quantities."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shorten
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from typing_extensions import override
 from graphattn._validation import require_range
 from graphattn.builders import Example, Sentence
 from graphattn.builders._values import describe_value, is_missing
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, verbatim, warn_caller
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim, warn_caller
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.indicators import (
@@ -33,12 +33,14 @@ from graphattn.models._estimators.indicators import (
     list_rows,
 )
 from graphattn.models._estimators.inputs import resolve_labels, single_target
-from graphattn.models._estimators.labels import LabelSet, plain_label
+from graphattn.models._estimators.label_set import LabelSet, plain_label
 from graphattn.models._estimators.tasks.explain import ClassExplainer, Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles
-from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.head import ScorePredictor, joins_pairs
+from graphattn.models._estimators.tasks.labels import ClassLabels
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
 from graphattn.models._estimators.tasks.rows import ClassRows, Rows
+from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
@@ -58,52 +60,26 @@ from graphattn.models.training._hints import (
 )
 from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
 
-if TYPE_CHECKING:
-    pass
 
+class TextLabels(ClassLabels):
+    """The class of each text, or several with ``multilabel``.
 
-class Classification(LabelTask):
-    """Classify texts (MS-Trans, section 3.4).
-
-    Attributes
-    ----------
-    multilabel : whether a text may have several classes, or none
-    indicators : whether the labels of the training set were a matrix of zeros and ones
-    tune_threshold : the metric for which thresholds are chosen; None for F1 of several labels, and else none
-    temperature : what the model's scores were divided by after training
-    thresholds : (classes,) the probability above which each class is decided; None for the most probable one, or 0.5
-    changed_thresholds : whether they were set after training, so that earlier results are not theirs
+    ``indicators`` says whether the labels of the training set were a matrix of zeros and ones.
     """
 
-    name = corpus_kind = "classify"
-    description = "classifies texts"
-    estimator_type = "classifier"
-    presets: ClassVar[Mapping[str, Recipe]] = {**LabelTask.presets, "sst-phrases": STAR_TRANSFORMER}
-    calibrates = can_be_frozen = has_contrastive = True
-    prediction_options = LabelTask.prediction_options | {"curves", "min_confidence", "threshold", "top_k"}
-    multilabel = False
     indicators = False
-    tune_threshold: str | None = None
-    temperature = 1.0
-    thresholds: tuple[float, ...] | None = None
-    changed_thresholds = False
-    _one_label_hint = "Use {multilabel=True} if a text may have several."
+    one_label_hint: ClassVar[str] = "Use {multilabel=True} if a text may have several."
 
-    # -- files ---------------------------------------------------------------------------------------------------------
+    def __init__(self, class_weight: Mapping[Any, float] | str | None = None, *, multilabel: bool = False):
+        super().__init__(class_weight)
+        self.multilabel = multilabel
 
-    @override
-    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
-        if self.multilabel:
-            corpus = replace(corpus, options={**corpus.options, "multilabel": True})
-        items, _, training = super().read(corpus)
-        return items, self._parse_labels(items) if hasattr(self, "labels") else None, training
-
-    def _parse_labels(self, items: Any) -> list[Any] | None:
+    def parse(self, items: Any) -> list[Any] | None:
         """Convert labels of a file for a model whose labels are not strings; None if they are."""
-        if any(isinstance(name, str) for name in self.labels.classes):
+        if any(isinstance(name, str) for name in self.classes):
             return None
         known: dict[Any, Any] = {}
-        for name in self.classes.tolist():
+        for name in self.class_array.tolist():
             known |= {str(name): name, json.dumps(name): name}
             if isinstance(name, float) and name.is_integer():
                 known[str(int(name))] = name
@@ -115,7 +91,7 @@ class Classification(LabelTask):
     @override
     def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
         if isinstance(item.label, tuple) and not self.multilabel:
-            hint = self._one_label_hint
+            hint = self.one_label_hint
             raise DataError("a list of labels, not one", path=path, line=line, hint=hint, options=("multilabel",))
 
     @override
@@ -124,7 +100,7 @@ class Classification(LabelTask):
         several = next((number for number, label in enumerate(labels, 1) if isinstance(label, tuple)), None)
         if several is not None and not self.multilabel:
             raise DataError(
-                f"text {several} has a list of labels", path=path, hint=self._one_label_hint, options=("multilabel",)
+                f"text {several} has a list of labels", path=path, hint=self.one_label_hint, options=("multilabel",)
             )
 
     @override
@@ -139,15 +115,8 @@ class Classification(LabelTask):
                 options=("label_separator",),
             )
 
-    @property
     @override
-    def rows(self) -> Rows:
-        return ClassRows(self.classes.tolist())
-
-    # -- labels --------------------------------------------------------------------------------------------------------
-
-    @override
-    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+    def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         if not self.multilabel:
             labels = resolve_labels(X, single_target(y), "label")
             return self.unify_spelling([_check_single(label, index) for index, label in enumerate(labels)])
@@ -172,13 +141,13 @@ class Classification(LabelTask):
         return tuple(dict.fromkeys(respellings.get(name, name) for name in label))
 
     @override
-    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+    def normalize(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if not isinstance(labels, IndicatorRows):
-            return super().normalize_labels(labels, where)
+            return super().normalize(labels, where)
         if labels.collections is not None and not self.indicators:
             rows = [_unique_labels(label, index) for index, label in enumerate(labels.collections)]
-            return super().normalize_labels(rows, where)
-        classes = self.labels.classes
+            return super().normalize(rows, where)
+        classes = self.classes
         columns_are_named, classes_are_named = _have_names(labels.columns), _have_names(classes)
         if columns_are_named and classes_are_named:
             if missing := [name for name in classes if name not in labels.columns]:
@@ -191,28 +160,16 @@ class Classification(LabelTask):
         return IndicatorRows(labels, labels.columns) if self.indicators else list(labels)
 
     @override
-    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
-        super().fit(examples, options, previous)
-        labels = self.list_names(examples.labels)
-        if self.tune_threshold is not None:
-            try:
-                self._check_tunable(examples.labels)
-            except (ConfigError, DataError) as error:
-                if previous is None or previous.tune_threshold != self.tune_threshold:
-                    raise
-                self.tune_threshold = None  # which the model brought along
-                problem = error.template.removesuffix(", so leave it out")
-                message = f"{{tune_threshold}} of the model to continue from is dropped: {problem}"
-                warn_caller(GraphAttnWarning(message, options=("tune_threshold",)))
-        hints = [hint_at_quantities(self.labels.classes) or hint_at_single_labels(labels), hint_at_marks(labels)]
-        hints.append(hint_at_alike_classes(self.labels.classes))
+    def list_hints(self, labels: Sequence[Any], previous: Self | None = None) -> Iterable[Hint | None]:
+        names = self.list_names(labels)
+        yield hint_at_quantities(self.classes) or hint_at_single_labels(names)
+        yield hint_at_marks(names)
+        yield hint_at_alike_classes(self.classes)
         if not self.multilabel:
-            hints.append(hint_at_lists(examples.labels, self.labels.classes))
-            hints.append(hint_at_joined_names(examples.labels, self.labels.classes))
+            yield hint_at_lists(labels, self.classes)
+            yield hint_at_joined_names(labels, self.classes)
         if previous is not None:
-            hints.append(hint_at_forgotten_classes(labels, previous.labels.classes))
-        for hint in filter(None, hints):
-            warn_caller(hint)
+            yield hint_at_forgotten_classes(names, previous.classes)
 
     @override
     def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
@@ -231,11 +188,11 @@ class Classification(LabelTask):
     @override
     def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[Any]:
         if not self.multilabel:
-            return self.labels.ids(labels, where=where)
+            return self.label_set.ids(labels, where=where)
         self._check_width(labels, where)
-        targets = np.zeros((len(labels), len(self.labels)), dtype=np.float32)
+        targets = np.zeros((len(labels), len(self.classes)), dtype=np.float32)
         rows = np.repeat(np.arange(len(labels)), [len(several) for several in labels])
-        targets[rows, self.labels.ids(self.list_names(labels), where=where)] = 1
+        targets[rows, self.label_set.ids(self.list_names(labels), where=where)] = 1
         return targets
 
     @override
@@ -245,124 +202,16 @@ class Classification(LabelTask):
         of_texts = np.ones(len(labels)) if weights is None else weights
         of_labels = np.repeat(of_texts, [len(several) for several in labels])
         occurrences = self.list_names(labels)
-        return class_weights(self.class_weight, self.labels, occurrences, of_labels, texts=float(of_texts.sum()))
+        return class_weights(self.class_weight, self.label_set, occurrences, of_labels, texts=float(of_texts.sum()))
 
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
         """Reject a matrix with another number of columns than the training set's."""
-        if isinstance(labels, IndicatorRows) and len(labels.columns) != len(self.labels):
-            columns = f"{len(labels.columns)} columns, the model {len(self.labels)} classes"
+        if isinstance(labels, IndicatorRows) and len(labels.columns) != len(self.classes):
+            columns = f"{len(labels.columns)} columns, the model {len(self.classes)} classes"
             raise DataError(
                 f"the matrix of the {where}'s labels has {columns}",
                 hint="Give a column for each class, in the order of classes_.",
             )
-
-    # -- decisions -----------------------------------------------------------------------------------------------------
-
-    def _check_tunable(self, labels: Sequence[Any]) -> None:
-        """Reject classes without thresholds, and a training set without folds to choose them on."""
-        if not self.has_thresholds:
-            raise ConfigError(
-                f"{{tune_threshold}} is for two classes, or several labels for a text; there are {len(self.labels)} "
-                "classes, so leave it out",
-                options=("tune_threshold",),
-            )
-        counts = Counter(labels)
-        rarest = len(labels) if self.multilabel else min(counts[name] for name in self.labels.classes)
-        if len(labels) < FOLDS or rarest < 2:
-            raise DataError(
-                f"thresholds need {FOLDS} training examples or more, and two of each class",
-                hint="Give more, or leave {tune_threshold} out.",
-                options=("tune_threshold",),
-            )
-
-    @property
-    def has_thresholds(self) -> bool:
-        """Whether classes have thresholds: if there are two, or texts may have several."""
-        return self.multilabel or len(self.labels) == 2
-
-    @override
-    def fit_decisions(
-        self,
-        model: Any,
-        corpus: Corpus,
-        dev: ScoredTexts | None,
-        *,
-        cross_validate: Callable[[], ScoredTexts] | None,
-        log: Callable[[str], None],
-    ) -> list[Any] | None:
-        if dev is not None:
-            self.temperature, dev = calibrate(dev, log)
-            model.scale(1 / self.temperature)
-        metric = self.tune_threshold or ("f1" if self.multilabel else None)
-        if metric is None:
-            return None
-        counts = np.asarray(corpus.targets)
-        positive = None if self.multilabel else int(np.bincount(counts, minlength=2).argmin())
-        texts = dev
-        is_dev_small = dev is None or is_small(dev, positive)
-        if self.tune_threshold and is_dev_small and cross_validate is not None:
-            log(f"thresholds: {FOLDS} models for cross-validation, since the dev set is small")
-            texts = cross_validate()
-        if texts is None:
-            return None
-        chosen = tune_thresholds(texts, metric, positive, log)
-        self.set_thresholds(model, chosen)
-        if dev is None or chosen is None:
-            return None
-        rows = torch.from_numpy(dev.scores).to(model.device)
-        return list(model.head.decide(rows, None).cpu().numpy())
-
-    def set_thresholds(self, model: Any, thresholds: Sequence[float] | None) -> None:
-        """Decide classes whose probability is above their threshold; None for the most probable one, or for 0.5."""
-        if thresholds is not None and len(thresholds) != len(self.labels):
-            raise ValueError(f"{len(thresholds)} thresholds for {len(self.labels)} classes")
-        self.thresholds = None if thresholds is None else tuple(map(float, thresholds))
-        cutoffs = None if self.thresholds is None else torch.logit(torch.tensor(self.thresholds, dtype=torch.float64))
-        model.head.cutoffs = None if cutoffs is None else cutoffs.float().to(model.device)
-
-    def resolve_thresholds(self, thresholds: float | Mapping[Any, float] | None) -> list[float] | None:
-        """The threshold of each class from those of some classes, or from one of all."""
-        classes = self.labels.classes
-        if thresholds is None:
-            return None
-        if not self.has_thresholds:
-            problem = f"{{threshold}} is for two classes or several labels, and the model has {len(classes)} classes"
-            raise ConfigError(f"{problem}; {{min_confidence}} leaves out uncertain ones", options=_THRESHOLD_OPTIONS)
-        if not isinstance(thresholds, Mapping):
-            if not self.multilabel:
-                example = f"{verbatim(str(classes[0]))}={thresholds}"
-                raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
-            thresholds = dict.fromkeys(classes, thresholds)
-        elif not self.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
-            raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
-        resolved = list(self.thresholds or [0.5] * len(classes))
-        spelled = {name_class(name): name for name in classes}
-        for name, value in thresholds.items():
-            number = int(self.labels.ids([spelled.get(name, name)], where="threshold")[0])
-            require_range("threshold", value, min=0, max=1)
-            resolved[number] = float(value)
-            if not self.multilabel:
-                resolved[1 - number] = 1 - float(value)
-        return resolved
-
-    @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        return self._make_head(ClassificationHead, width, options, weights, multilabel=self.multilabel)
-
-    def _make_head(
-        self,
-        head: type[ClassificationHead],
-        width: int,
-        options: Mapping[str, Any],
-        weights: Tensor | None,
-        **more: Any,
-    ) -> Head:
-        smoothing = options["training"].label_smoothing
-        made = head(width, len(self.labels), options["head"], class_weights=weights, label_smoothing=smoothing, **more)
-        made.is_balanced = self.class_weight == "balanced"
-        return made
-
-    # -- metrics and predictions ---------------------------------------------------------------------------------------
 
     @property
     @override
@@ -382,11 +231,11 @@ class Classification(LabelTask):
             from sklearn.preprocessing import MultiLabelBinarizer
 
             self._check_width(labels, "evaluation set")
-            extra = sorted({*self.list_names(labels)} - {*self.labels.classes}, key=repr)  # count as wrong
-            binary = MultiLabelBinarizer(classes=[*self.labels.classes, *extra]).fit(labels)
+            extra = sorted({*self.list_names(labels)} - {*self.classes}, key=repr)  # count as wrong
+            binary = MultiLabelBinarizer(classes=[*self.classes, *extra]).fit(labels)
             predicted = binary.transform(self._decode_sets(decisions))
             return multilabel_metrics(binary.transform(labels), predicted, weights)
-        numbers = {label: number for number, label in enumerate(self.labels.classes)}
+        numbers = {label: number for number, label in enumerate(self.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions], weights)
 
@@ -396,7 +245,7 @@ class Classification(LabelTask):
 
     @override
     def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
-        known, predicted = self.labels.classes, self.decode_for_reports(decisions)
+        known, predicted = self.classes, self.decode_for_reports(decisions)
         if not self.multilabel:
             return Outcomes.of(zip(range(len(labels)), labels, predicted.tolist(), strict=True), len(labels), known)
         rows = (
@@ -407,15 +256,11 @@ class Classification(LabelTask):
         return Outcomes.of(rows, len(labels), known, keep_unused=True)
 
     @override
-    def predict_for_report(self, model: Any, corpus: Corpus) -> Predictions:
-        return predict_corpus(model, corpus, probabilities=True)
-
-    @override
     def compare_probabilities(self, labels: Sequence[Any], predictions: Predictions) -> ClassProbabilities | None:
         shares = predictions.probabilities
         if shares is None:
             return None
-        return ClassProbabilities.of(labels, shares, self.labels.classes, multilabel=self.multilabel)
+        return ClassProbabilities.of(labels, shares, self.classes, multilabel=self.multilabel)
 
     @override
     def find_mistakes(
@@ -425,7 +270,7 @@ class Classification(LabelTask):
         predicted, rows = self.decode_for_reports(run.decisions), []
         for number, shares in enumerate(run.probabilities or []):
             gold, found = examples.labels[number], plain_label(predicted[number])
-            by_class = dict(zip(self.labels.classes, shares.tolist(), strict=True))
+            by_class = dict(zip(self.classes, shares.tolist(), strict=True))
             confidence = by_class[found] if not self.multilabel else 0.0
             if self.multilabel:  # the surest wrong class; a text without it has the rest of its probability
                 wrong = {name: by_class.get(name, 0.0) for name in {*gold} ^ {*found}}
@@ -440,7 +285,7 @@ class Classification(LabelTask):
     @override
     def decode(self, decisions: list[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
         if not self.multilabel:
-            return self.classes[np.array(decisions, dtype=np.int64)]
+            return self.class_array[np.array(decisions, dtype=np.int64)]
         if self.indicators:
             return np.array(decisions, dtype=np.int64).reshape(-1, len(self.classes))
         return self._decode_sets(decisions)
@@ -451,27 +296,161 @@ class Classification(LabelTask):
 
     def _decode_sets(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
         """The classes of each text."""
-        classes = self.classes
+        classes = self.class_array
         return [tuple(classes[row.astype(bool)].tolist()) for row in decisions]
-
-    # -- inspection ----------------------------------------------------------------------------------------------------
-
-    @override
-    def explain(self, model: Any) -> Explainer:
-        classes = self.classes.tolist()
-        return ClassExplainer(model, classes, self.decode_for_reports, explains_decision=not self.multilabel)
-
-    # -- saving --------------------------------------------------------------------------------------------------------
-
-    @override
-    @classmethod
-    def config_types(cls) -> dict[str, Any]:
-        decisions = {"tune_threshold": str | None, "temperature": float | None, "thresholds": list[float] | None}
-        return {**super().config_types(), "multilabel": bool, "indicators": bool, **decisions}
 
     @override
     def to_config(self) -> dict[str, Any]:
-        config: dict[str, Any] = {"multilabel": self.multilabel, "indicators": self.indicators}
+        return {"multilabel": self.multilabel, "indicators": self.indicators}
+
+    @override
+    def restore(self, files: ModelFiles) -> None:
+        super().restore(files)
+        self.indicators = files.config["indicators"]
+
+
+class PairLabels(TextLabels):
+    """The class of each pair of texts."""
+
+    one_label_hint = "A pair has one."
+
+
+class ClassPredictor(ScorePredictor):
+    """Decides for the most probable class, or for those whose probability is above their threshold.
+
+    ``tune_threshold`` is the metric for which thresholds are chosen; None for F1 of several labels, and else none.
+    """
+
+    calibrates = True
+
+    def __init__(self, labels: TextLabels, tune_threshold: str | None = None):
+        self.labels, self.tune_threshold = labels, tune_threshold
+
+    @override
+    def fit(self, labels: Sequence[Any], previous: Self | None = None) -> None:
+        if self.tune_threshold is None:
+            return
+        try:
+            self._check_tunable(labels)
+        except (ConfigError, DataError) as error:
+            if previous is None or previous.tune_threshold != self.tune_threshold:
+                raise
+            self.tune_threshold = None  # which the model brought along
+            problem = error.template.removesuffix(", so leave it out")
+            message = f"{{tune_threshold}} of the model to continue from is dropped: {problem}"
+            warn_caller(GraphAttnWarning(message, options=("tune_threshold",)))
+
+    def _check_tunable(self, labels: Sequence[Any]) -> None:
+        """Reject classes without thresholds, and a training set without folds to choose them on."""
+        if not self.has_thresholds:
+            raise ConfigError(
+                "{tune_threshold} is for two classes, or several labels for a text; there are "
+                f"{len(self.labels.classes)} classes, so leave it out",
+                options=("tune_threshold",),
+            )
+        counts = Counter(labels)
+        rarest = len(labels) if self.labels.multilabel else min(counts[name] for name in self.labels.classes)
+        if len(labels) < FOLDS or rarest < 2:
+            raise DataError(
+                f"thresholds need {FOLDS} training examples or more, and two of each class",
+                hint="Give more, or leave {tune_threshold} out.",
+                options=("tune_threshold",),
+            )
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether classes have thresholds: if there are two, or texts may have several."""
+        return self.labels.multilabel or len(self.labels.classes) == 2
+
+    @override
+    def fit_decisions(
+        self,
+        model: Any,
+        corpus: Corpus,
+        dev: ScoredTexts | None,
+        *,
+        cross_validate: Callable[[], ScoredTexts] | None,
+        log: Callable[[str], None],
+    ) -> list[Any] | None:
+        if dev is not None:
+            self.temperature, dev = calibrate(dev, log)
+            model.scale(1 / self.temperature)
+        metric = self.tune_threshold or ("f1" if self.labels.multilabel else None)
+        if metric is None:
+            return None
+        counts = np.asarray(corpus.targets)
+        positive = None if self.labels.multilabel else int(np.bincount(counts, minlength=2).argmin())
+        texts = dev
+        is_dev_small = dev is None or is_small(dev, positive)
+        if self.tune_threshold and is_dev_small and cross_validate is not None:
+            log(f"thresholds: {FOLDS} models for cross-validation, since the dev set is small")
+            texts = cross_validate()
+        if texts is None:
+            return None
+        chosen = tune_thresholds(texts, metric, positive, log)
+        self.set_thresholds(model, chosen)
+        if dev is None or chosen is None:
+            return None
+        rows = torch.from_numpy(dev.scores).to(model.device)
+        return list(model.head.decide(rows, None).cpu().numpy())
+
+    def set_thresholds(self, model: Any, thresholds: Sequence[float] | None) -> None:
+        """Decide classes whose probability is above their threshold; None for the most probable one, or for 0.5."""
+        if thresholds is not None and len(thresholds) != len(self.labels.classes):
+            raise ValueError(f"{len(thresholds)} thresholds for {len(self.labels.classes)} classes")
+        self.thresholds = None if thresholds is None else tuple(map(float, thresholds))
+        cutoffs = None if self.thresholds is None else torch.logit(torch.tensor(self.thresholds, dtype=torch.float64))
+        model.head.cutoffs = None if cutoffs is None else cutoffs.float().to(model.device)
+
+    def resolve_thresholds(self, thresholds: float | Mapping[Any, float] | None) -> list[float] | None:
+        """The threshold of each class from those of some classes, or from one of all."""
+        classes = self.labels.classes
+        if thresholds is None:
+            return None
+        if not self.has_thresholds:
+            problem = f"{{threshold}} is for two classes or several labels, and the model has {len(classes)} classes"
+            raise ConfigError(f"{problem}; {{min_confidence}} leaves out uncertain ones", options=_THRESHOLD_OPTIONS)
+        if not isinstance(thresholds, Mapping):
+            if not self.labels.multilabel:
+                example = f"{verbatim(str(classes[0]))}={thresholds}"
+                raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
+            thresholds = dict.fromkeys(classes, thresholds)
+        elif not self.labels.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
+            raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
+        resolved = list(self.thresholds or [0.5] * len(classes))
+        spelled = {name_class(name): name for name in classes}
+        for name, value in thresholds.items():
+            number = int(self.labels.label_set.ids([spelled.get(name, name)], where="threshold")[0])
+            require_range("threshold", value, min=0, max=1)
+            resolved[number] = float(value)
+            if not self.labels.multilabel:
+                resolved[1 - number] = 1 - float(value)
+        return resolved
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        return self._make_head(ClassificationHead, width, options, weights, multilabel=self.labels.multilabel)
+
+    def _make_head(
+        self,
+        head: type[ClassificationHead],
+        width: int,
+        options: Mapping[str, Any],
+        weights: Tensor | None,
+        **more: Any,
+    ) -> Head:
+        smoothing, size = options["training"].label_smoothing, len(self.labels.classes)
+        made = head(width, size, options["head"], class_weights=weights, label_smoothing=smoothing, **more)
+        made.is_balanced = self.labels.class_weight == "balanced"
+        return made
+
+    @override
+    def predict_for_report(self, model: Any, corpus: Corpus) -> Predictions:
+        return predict_corpus(model, corpus, probabilities=True)
+
+    @override
+    def to_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = {}
         if self.tune_threshold is not None:
             config["tune_threshold"] = self.tune_threshold
         if self.temperature != 1:
@@ -481,10 +460,69 @@ class Classification(LabelTask):
         return config
 
     @override
-    def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
-        super().restore(inputs, files)
-        self.indicators = files.config["indicators"]
+    def restore(self, files: ModelFiles) -> None:
         self.temperature = files.config.get("temperature", 1.0)
+
+
+class PairPredictor(ClassPredictor):
+    """Decides for pairs, whose texts are compared unless the model reads them as one sequence."""
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        if joins_pairs(options):
+            return super().make_head(width, options, weights)
+        return self._make_head(PairHead, width, options, weights)
+
+
+class Classification(Task):
+    """Classify texts (MS-Trans, section 3.4)."""
+
+    name = corpus_kind = "classify"
+    description = "classifies texts"
+    estimator_type = "classifier"
+    presets: ClassVar[Mapping[str, Recipe]] = {**Task.presets, "sst-phrases": STAR_TRANSFORMER}
+    can_be_frozen = has_contrastive = True
+    prediction_options = Task.prediction_options | {"curves", "min_confidence", "threshold", "top_k"}
+    labels_type: ClassVar[type[TextLabels]] = TextLabels
+    head_type: ClassVar[type[ClassPredictor]] = ClassPredictor
+    labels: TextLabels
+    head: ClassPredictor
+
+    def __init__(
+        self,
+        class_weight: Mapping[Any, float] | str | None = None,
+        *,
+        multilabel: bool = False,
+        tune_threshold: str | None = None,
+        **arguments: Any,
+    ):
+        super().__init__(**arguments)
+        self.labels = self.labels_type(class_weight, multilabel=multilabel)
+        self.head = self.head_type(self.labels, tune_threshold)
+
+    @override
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        if self.labels.multilabel:
+            corpus = replace(corpus, options={**corpus.options, "multilabel": True})
+        items, _, training = super().read(corpus)
+        return items, self.labels.parse(items) if hasattr(self.labels, "label_set") else None, training
+
+    @property
+    @override
+    def rows(self) -> Rows:
+        return ClassRows(self.labels.class_array.tolist())
+
+    @override
+    def explain(self, model: Any) -> Explainer:
+        labels = self.labels
+        classes = labels.class_array.tolist()
+        return ClassExplainer(model, classes, labels.decode_for_reports, explains_decision=not labels.multilabel)
+
+    @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        decisions = {"tune_threshold": str | None, "temperature": float | None, "thresholds": list[float] | None}
+        return {**super().config_types(), "multilabel": bool, "indicators": bool, **decisions}
 
 
 class PairClassification(Classification):
@@ -493,13 +531,7 @@ class PairClassification(Classification):
     name = corpus_kind = "pair"
     description = "classifies pairs of texts"
     texts_per_input = 2
-    _one_label_hint = "A pair has one."
-
-    @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        if self.joins_pairs(options):
-            return super().make_head(width, options, weights)
-        return self._make_head(PairHead, width, options, weights)
+    labels_type, head_type = PairLabels, PairPredictor
 
 
 _THRESHOLD_OPTIONS = ("threshold", "min_confidence")

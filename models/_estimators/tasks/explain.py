@@ -12,7 +12,7 @@ from typing_extensions import override
 from graphattn._schema import TOKEN
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._corpus import Batch, Corpus
-from graphattn.models._estimators.labels import find_respellings, plain_label
+from graphattn.models._estimators.label_set import find_respellings, plain_label
 from graphattn.models._results.numbers import shorten
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from graphattn.builders.readers._read_corpus import describe_corpus
 from graphattn.builders.readers._rows import Skip, raise_or_skip
 from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
+from graphattn.models._estimators.tasks.labels import Labels
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
@@ -46,8 +47,8 @@ class CorpusFiles:
     split: str
 
 
-def read_labelled(task: Any, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any]]:
-    """The examples of files, or a store, for a ``Task``; and how the training corpus was read."""
+def read_labelled(labels: Labels, kind: str, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any]]:
+    """The examples of files, or a store, with labels; and how the training corpus of this kind was read."""
     options, training = corpus.options, corpus.training
     files = [Path(path) for path in corpus.paths]
     if options.get("drop_label") and any(map(is_store, files)):
@@ -55,9 +56,9 @@ def read_labelled(task: Any, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any
     corpora: list[Any] = []
     for file in files:
         if is_store(file):
-            corpora.append(_open_store(task, file))
+            corpora.append(_open_store(labels, file))
         else:
-            items, reading = _read_file(task, file, corpus.format, options, training)
+            items, reading = _read_file(labels, kind, file, corpus.format, options, training)
             corpora.append(items)
             if reading and (corpus.renew or not training):
                 training = reading
@@ -70,16 +71,16 @@ def read_labelled(task: Any, corpus: CorpusFiles) -> tuple[Any, Mapping[str, Any
     return list(chain.from_iterable(corpora)), training
 
 
-def _open_store(task: Any, path: Path) -> Store:
+def _open_store(labels: Labels, path: Path) -> Store:
     from graphattn.builders.store._store import open_store
 
     store = open_store(path)
-    task.check_stored(store, path)
+    labels.check_stored(store, path)
     return store
 
 
 def _read_file(
-    task: Any, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
+    labels: Labels, kind: str, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[list[Example | Sentence], Mapping[str, Any]]:
     skip: Skip | None = options.get("skip")
     items, errors = [], list[DataError]()
@@ -88,14 +89,14 @@ def _read_file(
     try:
         with nullcontext(path) if os.path.isdir(path) else open_text(path, options.get("encoding")) as source:
             if isinstance(source, TextLines):
-                format, reading, description = _resolve_reading(task, source, format, reading, training)
-            items_of_file = read_corpus(source, format=format, task=task.corpus_kind, **reading)
+                format, reading, description = _resolve_reading(kind, source, format, reading, training)
+            items_of_file = read_corpus(source, format=format, task=kind, **reading)
             for number, item in enumerate(items_of_file, 1):
                 _, line = getattr(item, "origin", None) or ("", getattr(source, "line", number))
                 try:
-                    task.check_item(item, display_name(path), line)
-                    if skip and getattr(item, task.label_field, None) is None:
-                        raise DataError(f"there is no {task.label_field}", path=display_name(path), line=line)
+                    labels.check_item(item, display_name(path), line)
+                    if skip and getattr(item, labels.field, None) is None:
+                        raise DataError(f"there is no {labels.field}", path=display_name(path), line=line)
                 except DataError as error:
                     raise_or_skip(error, errors.append if skip else None)
                 else:
@@ -108,18 +109,18 @@ def _read_file(
     if skip:
         for each in errors:
             skip(each)
-    task.check_file([getattr(item, task.label_field, None) for item in items], path)
+    labels.check_file([getattr(item, labels.field, None) for item in items], path)
     return items, description
 
 
 def _resolve_reading(
-    task: Any, lines: TextLines, format: str, options: dict[str, Any], training: Mapping[str, Any]
+    kind: str, lines: TextLines, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any], Mapping[str, Any]]:
     """Format and options of a corpus; where the user leaves them open, those of the training corpus."""
     of_any_format = {name: value for name, value in options.items() if name in _OF_ANY_FORMAT}
     others = {name: value for name, value in options.items() if name not in _OF_ANY_FORMAT}
-    format, others = resolve_like_training(lines, training, task.corpus_kind, format, others)
-    return format, others | of_any_format, describe_corpus(lines, format=format, task=task.corpus_kind, **others)
+    format, others = resolve_like_training(lines, training, kind, format, others)
+    return format, others | of_any_format, describe_corpus(lines, format=format, task=kind, **others)
 
 
 def read_pairs(corpus: CorpusFiles) -> tuple[list[Any], list[str]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,10 @@ from graphattn.builders.readers._unlabelled import find_marks
 from graphattn.exceptions import DataError, verbatim
 from graphattn.models._estimators.inputs import resolve_labels, single_target
 from graphattn.models._estimators.tasks.explain import Explainer, NumberExplainer
+from graphattn.models._estimators.tasks.head import ScorePredictor, joins_pairs
+from graphattn.models._estimators.tasks.labels import Labels
 from graphattn.models._estimators.tasks.rows import NumberRows, Rows
 from graphattn.models._estimators.tasks.task import Task
-from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
@@ -38,22 +39,11 @@ MAX_TARGET = 1e38
 """Targets are standardized to float32; products of four of them are still finite in float64."""
 
 
-class Regression(Task):
-    """Predict a number for each text: the head of classification with one output and a squared error.
+class NumberLabels(Labels):
+    """A number for each text, of which the model learns (target - mean) / scale; both are of the training set."""
 
-    Attributes
-    ----------
-    mean, scale : of the training set's targets; the model learns (target - mean) / scale
-    """
-
-    name = "regress"
-    can_be_frozen = True
-    corpus_kind = "classify"
-    description = "predicts a number for texts"
-    prediction_options = frozenset({"mistakes", "plain"})
     main_metric = "pearson"
     score_metric = "r2"
-    estimator_type = "regressor"
     mean: float
     scale: float
 
@@ -61,8 +51,6 @@ class Regression(Task):
     @override
     def rescale(self) -> tuple[float, float]:
         return self.mean, self.scale
-
-    # -- files ---------------------------------------------------------------------------------------------------------
 
     @override
     def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
@@ -75,27 +63,20 @@ class Regression(Task):
         for label in store.texts().column("label"):
             parse_number(label, path=str(path))
 
-    @property
     @override
-    def rows(self) -> Rows:
-        return NumberRows(self.scale)
-
-    # -- labels --------------------------------------------------------------------------------------------------------
-
-    @override
-    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+    def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         labels = resolve_labels(X, single_target(y), "label")
         return [parse_number(label, index=index) for index, label in enumerate(labels)]
 
     @override
-    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+    def normalize(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if min(labels) == max(labels):
             hint = "Give examples with different targets."
             raise DataError(f"all targets of the {where} are {labels[0]:.12g}, so there is no correlation", hint=hint)
         return labels
 
     @override
-    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Self | None = None) -> None:
         mean = float(np.average(examples.labels, weights=examples.weights))
         scale = math.sqrt(np.average((np.array(examples.labels) - mean) ** 2, weights=examples.weights))
         if min(examples.labels) == max(examples.labels) or scale < 1 / MAX_TARGET:
@@ -111,12 +92,6 @@ class Regression(Task):
     @override
     def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[np.float32]:
         return ((np.array(labels) - self.mean) / self.scale).astype(np.float32)
-
-    @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        return RegressionHead(width, 1, options["head"])
-
-    # -- metrics and predictions ---------------------------------------------------------------------------------------
 
     @override
     def list_metrics(self) -> list[str]:
@@ -145,24 +120,62 @@ class Regression(Task):
         )
 
     @override
-    def explain(self, model: Any) -> Explainer:
-        return NumberExplainer(model, self.mean, self.scale, self.description)
+    def to_config(self) -> dict[str, Any]:
+        return {"mean": self.mean, "scale": self.scale}
 
-    # -- saving --------------------------------------------------------------------------------------------------------
+    @override
+    def restore(self, files: ModelFiles) -> None:
+        self.mean, self.scale = files.config["mean"], files.config["scale"]
+
+
+class NumberPredictor(ScorePredictor):
+    """Predicts one number of each text: the head of classification with one output and a squared error."""
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        return RegressionHead(width, 1, options["head"])
+
+
+class PairNumberPredictor(NumberPredictor):
+    """Predicts a number of each pair, whose texts are compared unless the model reads them as one sequence."""
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        if joins_pairs(options):
+            return super().make_head(width, options, weights)
+        return PairRegressionHead(width, 1, options["head"])
+
+
+class Regression(Task):
+    """Predict a number for each text."""
+
+    name = "regress"
+    can_be_frozen = True
+    corpus_kind = "classify"
+    description = "predicts a number for texts"
+    prediction_options = frozenset({"mistakes", "plain"})
+    estimator_type = "regressor"
+    labels_type: ClassVar[type[NumberLabels]] = NumberLabels
+    head_type: ClassVar[type[ScorePredictor]] = NumberPredictor
+    labels: NumberLabels
+
+    def __init__(self, **arguments: Any):
+        super().__init__(**arguments)
+        self.labels, self.head = self.labels_type(), self.head_type()
+
+    @property
+    @override
+    def rows(self) -> Rows:
+        return NumberRows(self.labels.scale)
+
+    @override
+    def explain(self, model: Any) -> Explainer:
+        return NumberExplainer(model, self.labels.mean, self.labels.scale, self.description)
 
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
         return {**super().config_types(), "mean": float, "scale": float}
-
-    @override
-    def to_config(self) -> dict[str, Any]:
-        return {"mean": self.mean, "scale": self.scale}
-
-    @override
-    def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
-        super().restore(inputs, files)
-        self.mean, self.scale = files.config["mean"], files.config["scale"]
 
 
 class PairRegression(Regression):
@@ -171,12 +184,7 @@ class PairRegression(Regression):
     name, corpus_kind = "regress-pair", "pair"
     description = "predicts a number for pairs of texts"
     texts_per_input = 2
-
-    @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        if self.joins_pairs(options):
-            return super().make_head(width, options, weights)
-        return PairRegressionHead(width, 1, options["head"])
+    head_type = PairNumberPredictor
 
 
 def parse_number(label: Any, *, index: int | None = None, path: str | None = None, line: int | None = None) -> float:

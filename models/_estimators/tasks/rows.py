@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from graphattn.builders import Example
 from graphattn.models._estimators.inputs import input_fields
-from graphattn.models._estimators.labels import plain_label
+from graphattn.models._estimators.label_set import plain_label
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models._results.numbers import shorten
 

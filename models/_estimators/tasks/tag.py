@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,15 @@ from graphattn.builders._stored import is_stored
 from graphattn.builders._values import is_list
 from graphattn.builders.readers._fields import parse_feature_columns
 from graphattn.builders.tag_schemes import LIKE_BIOES, convert, detect_scheme, extract_spans
-from graphattn.exceptions import ConfigError, DataError, warn_caller
+from graphattn.exceptions import ConfigError, DataError, Hint, warn_caller
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.inputs import resolve_labels
-from graphattn.models._estimators.labels import LabelSet
+from graphattn.models._estimators.label_set import LabelSet
+from graphattn.models._estimators.tasks.explain import ClassExplainer, Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles
-from graphattn.models._estimators.tasks.label_task import LabelTask
+from graphattn.models._estimators.tasks.head import ScorePredictor
+from graphattn.models._estimators.tasks.labels import ClassLabels
 from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
 from graphattn.models._estimators.tasks.rows import Rows, TagRows
 from graphattn.models._estimators.tasks.task import Task
@@ -48,63 +50,20 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
 
 
-class Tagging(LabelTask):
-    """Tag each word of a text (MS-Trans, section 4.2). Entity tags are learnt as BIOES.
+class TagLabels(ClassLabels):
+    """The tags of the words of each text. Entity tags are learnt as BIOES.
 
-    Attributes
-    ----------
-    scheme : of the tags; until the labels are known, what the user gave
-    repair_tags : read invalid tags as conlleval does, instead of rejecting them
-    feature_columns : further columns of the corpus that are features of words
+    ``scheme`` is that of the tags; until they are known, what the user gave. ``repair_tags`` reads invalid tags as
+    conlleval does, instead of rejecting them.
     """
 
-    name = corpus_kind = "tag"
-    description = "tags words"
-    label_field = "tags"
-    per_word = True
-    prediction_options = LabelTask.prediction_options | {"repair_tags"}
-    output_formats = (*LabelTask.output_formats, "spans", "conll", "html")
-    changeable = (*Task.changeable, "repair_tags")
-    linear_branch = WordFeatureBranch
-    truncates = False
-    has_characters = True
-    presets: ClassVar[Mapping[str, Recipe]] = {**LabelTask.presets, "ner": CONLL}
-    scheme = "auto"
-    repair_tags = False
-    feature_columns: Sequence[str] = ()
+    field = "tags"
 
-    # -- options -------------------------------------------------------------------------------------------------------
-
-    @override
-    @classmethod
-    def default_options(cls, encoder: type[EncoderOptions]) -> Recipe:
-        return {"encoder": vars(encoder.for_tagging())}
-
-    @override
-    @classmethod
-    def derive_options(cls, options: Mapping[str, Any]) -> Recipe:
-        has_crf = options["task"].class_weight is None and not options["training"].label_smoothing
-        return {**super().derive_options(options), "head": {"crf": has_crf}}
-
-    @override
-    @classmethod
-    def limit_options(cls, options: Mapping[str, Any]) -> Recipe:
-        return {} if options["head"].crf else {"head": {"linear_branch": False}}
-
-    @override
-    def find_facts(self, training: Texts, held_out: Texts | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"has_predicates": have_predicates(training)}
-
-    # -- files ---------------------------------------------------------------------------------------------------------
-
-    @override
-    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
-        defaults = {"split": corpus.split, "feature_columns": self.feature_columns}
-        return super().read(replace(corpus, options={**defaults, **corpus.options}))
-
-    @override
-    def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super().describe_reading(training), "feature_columns": self.feature_columns}
+    def __init__(
+        self, class_weight: Mapping[Any, float] | str | None = None, *, scheme: str = "auto", repair_tags: bool = False
+    ):
+        super().__init__(class_weight)
+        self.scheme, self.repair_tags = scheme, repair_tags
 
     @override
     def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
@@ -117,20 +76,8 @@ class Tagging(LabelTask):
         if not store.manifest.tags:
             raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
 
-    @property
     @override
-    def rows(self) -> Rows:
-        return TagRows(self.classes.tolist())
-
-    @property
-    @override
-    def feature_names(self) -> Sequence[str]:
-        return list(parse_feature_columns(self.feature_columns))
-
-    # -- labels --------------------------------------------------------------------------------------------------------
-
-    @override
-    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+    def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         labels = resolve_labels(X, y, "tags")
         if y is None and is_stored(X):
             return self.unify_spelling(labels)
@@ -157,7 +104,7 @@ class Tagging(LabelTask):
         return None
 
     @override
-    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Self | None = None) -> None:
         given = {"class_weight": self.class_weight is not None, "label_smoothing": options["training"].label_smoothing}
         if options["head"].crf and any(given.values()):
             conflicting = [name for name in given if given[name]]
@@ -169,16 +116,16 @@ class Tagging(LabelTask):
         if previous is not None:
             self.scheme = previous.scheme  # the labels were converted to it
         super().fit(examples, options, previous)
-        hints = []
+
+    @override
+    def list_hints(self, labels: Sequence[Any], previous: Self | None = None) -> Iterable[Hint | None]:
         if self.scheme == "none":
-            hints.append(hint_at_marks(self.list_names(examples.labels), tags=True))
+            yield hint_at_marks(self.list_names(labels), tags=True)
         if previous is not None:
-            names, known = self.list_names(examples.labels), previous.labels.classes
+            names, known = self.list_names(labels), previous.classes
             if self.scheme != "none":
                 names, known = _list_types(names), _list_types(known)
-            hints.append(hint_at_forgotten_classes(names, known))
-        for hint in filter(None, hints):
-            warn_caller(hint)
+            yield hint_at_forgotten_classes(names, known)
 
     @override
     def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
@@ -201,7 +148,7 @@ class Tagging(LabelTask):
             ordered = sorted(of_tags, key=lambda tag: str(tag)[:1] == "B")  # in IOB1, B- overrides I- where both apply
             of_tags = {learnt: of_tags[tag] for tag in ordered for learnt in self._learnt_tags(tag)}
         of_words = None if weights is None else np.repeat(weights, [len(tags) for tags in labels])
-        return class_weights(of_tags, self.labels, self._flat_labels(labels), of_words)
+        return class_weights(of_tags, self.label_set, self._flat_labels(labels), of_words)
 
     def _learnt_tags(self, tag: str) -> list[str]:
         """The BIOES tags that stand for one of the user's tags."""
@@ -229,30 +176,14 @@ class Tagging(LabelTask):
 
     @property
     def _entity_types(self) -> list[str]:
-        return sorted({tag[2:] for tag in self.labels.classes if tag != "O"})
-
-    @override
-    def fit_inputs(self, inputs: TextInputs, examples: Texts, options: Mapping[str, Any], previous: Any) -> Texts:
-        examples = super().fit_inputs(inputs, examples, options, previous)
-        inputs.predicates = have_predicates(examples) if previous is None else previous.text_inputs_.predicates
-        known = None if previous is None else previous.text_inputs_.feature_values
-        if previous is not None and {*self.feature_names} != {*({} if known is None else known.values)}:
-            raise ConfigError(
-                "the model to continue from has other {feature_columns}; leave them out, or train from scratch",
-                options=("feature_columns",),
-            )
-        if self.feature_names:
-            require_features(examples, self.feature_names)
-            known = FeatureValues(dict.fromkeys(self.feature_names, ())) if known is None else known
-            inputs.feature_values = known.extend(x for x in examples.columns[0] if isinstance(x, Sentence))
-        return examples
+        return sorted({tag[2:] for tag in self.classes if tag != "O"})
 
     @override
     def make_targets(self, labels: Sequence[Any], where: str) -> tuple[npt.NDArray[Any], Ints]:
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
-        kind = np.min_scalar_type(len(self.labels))  # usually one byte per word
+        kind = np.min_scalar_type(len(self.classes))  # usually one byte per word
         try:
-            return self.labels.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
+            return self.label_set.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
         except DataError:
             if self.scheme != "none":  # name the unknown type instead of a BIOES tag
                 occurring = (tag[2:] for tags in labels for tag in tags if tag[1:2] == "-")
@@ -260,8 +191,8 @@ class Tagging(LabelTask):
             raise
 
     @override
-    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
-        labels = super().normalize_labels(labels, where)
+    def normalize(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        labels = super().normalize(labels, where)
         if self.scheme == "none" or all(_find_invalid_tag(tags, self.scheme) is None for tags in labels):
             return labels
         try:
@@ -271,7 +202,7 @@ class Tagging(LabelTask):
             self._reject_invalid_tags(labels, where)
             raise
         if scheme == "none":
-            known = {*self.labels.classes} - {"O"}
+            known = {*self.classes} - {"O"}
             tag = next((tag for tags in labels for tag in tags if tag != "O"), None)
             if not any(tag in known for tags in labels for tag in tags):
                 hint = f"The model's tags have the scheme {self.scheme}."
@@ -313,21 +244,9 @@ class Tagging(LabelTask):
                 raise DataError(message, path=path, line=line, field="tags", hint=hint, options=_REPAIR_OPTIONS)
 
     @override
-    def check_labels(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
+    def check_known(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
         check_word_counts(texts, inputs.vocabulary)
-        super().check_labels(texts, inputs, unknown=unknown)
-
-    @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        return TaggingHead(
-            width,
-            len(self.labels),
-            options["head"],
-            class_weights=weights,
-            label_smoothing=options["training"].label_smoothing,
-        )
-
-    # -- metrics and predictions ---------------------------------------------------------------------------------------
+        super().check_known(texts, inputs, unknown=unknown)
 
     @property
     @override
@@ -361,7 +280,7 @@ class Tagging(LabelTask):
         if self.scheme == "none":
             numbers = np.arange(size).repeat(list(map(len, labels))).tolist()
             words = zip(numbers, chain.from_iterable(labels), chain.from_iterable(predicted), strict=True)
-            return Outcomes.of(words, size, self.labels.classes)
+            return Outcomes.of(words, size, self.classes)
         pairs = enumerate(zip(labels, predicted, strict=True))
         rows = ((number, *types) for number, tags in pairs for types in self._align_entities(*tags))
         return Outcomes.of(rows, size, self._entity_types)
@@ -399,7 +318,7 @@ class Tagging(LabelTask):
 
     @override
     def decode(self, decisions: list[Any]) -> list[list[str]]:
-        return [self._decode_tags(self.classes[ids].tolist()) for ids in decisions]
+        return [self._decode_tags(self.class_array[ids].tolist()) for ids in decisions]
 
     def find_spans(self, inputs: TextInputs, column: Sequence[Any], run: Predictions) -> list[TaggedText]:
         """The text of each input, with type, offsets and confidence of its entities."""
@@ -411,17 +330,136 @@ class Tagging(LabelTask):
 
     def _spans(self, text: str, offsets: list[tuple[int, int]], ids: Ints, logs: npt.NDArray[Any]) -> list[EntitySpan]:
         spans = []
-        for name, first, end in extract_spans(self.classes[ids].tolist(), "BIOES", repair=True):
+        for name, first, end in extract_spans(self.class_array[ids].tolist(), "BIOES", repair=True):
             start, stop = offsets[first][0], offsets[end - 1][1]
             spans.append(EntitySpan(name, start, stop, text[start:stop], segment_probability(logs, first, end)))
         return spans
 
     def rate_entities(self, ids: Ints) -> Ints:
         """Decided tags, with those that are invalid as BIOES replaced by those of the entity that they are read as."""
-        tags = self._encode_tags(self._decode_tags(self.classes[ids].tolist()))
-        return self.labels.ids(tags)
+        tags = self._encode_tags(self._decode_tags(self.class_array[ids].tolist()))
+        return self.label_set.ids(tags)
 
-    # -- saving --------------------------------------------------------------------------------------------------------
+    @override
+    def to_config(self) -> dict[str, Any]:
+        return {"scheme": self.scheme, "repair_tags": self.repair_tags}
+
+
+class TagPredictor(ScorePredictor):
+    """Decides for a tag of each word."""
+
+    def __init__(self, labels: TagLabels):
+        self.labels = labels
+
+    @override
+    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
+        return TaggingHead(
+            width,
+            len(self.labels.classes),
+            options["head"],
+            class_weights=weights,
+            label_smoothing=options["training"].label_smoothing,
+        )
+
+
+class Tagging(Task):
+    """Tag each word of a text (MS-Trans, section 4.2).
+
+    ``feature_columns`` are further columns of the corpus that are features of words.
+    """
+
+    name = corpus_kind = "tag"
+    description = "tags words"
+    per_word = True
+    prediction_options = Task.prediction_options | {"repair_tags"}
+    output_formats = (*Task.output_formats, "spans", "conll", "html")
+    changeable = (*Task.changeable, "repair_tags")
+    linear_branch = WordFeatureBranch
+    truncates = False
+    has_characters = True
+    presets: ClassVar[Mapping[str, Recipe]] = {**Task.presets, "ner": CONLL}
+    labels_type: ClassVar[type[TagLabels]] = TagLabels
+    head_type: ClassVar[type[TagPredictor]] = TagPredictor
+    labels: TagLabels
+    head: TagPredictor
+
+    def __init__(
+        self,
+        class_weight: Mapping[Any, float] | str | None = None,
+        *,
+        scheme: str = "auto",
+        repair_tags: bool = False,
+        feature_columns: Sequence[str] = (),
+        **arguments: Any,
+    ):
+        super().__init__(**arguments)
+        self.feature_columns = feature_columns
+        self.labels = self.labels_type(class_weight, scheme=scheme, repair_tags=repair_tags)
+        self.head = self.head_type(self.labels)
+
+    @override
+    def update(self, arguments: Mapping[str, Any]) -> None:
+        super().update(arguments)
+        self.labels.repair_tags = arguments["repair_tags"]
+
+    @override
+    @classmethod
+    def default_options(cls, encoder: type[EncoderOptions]) -> Recipe:
+        return {"encoder": vars(encoder.for_tagging())}
+
+    @override
+    @classmethod
+    def derive_options(cls, options: Mapping[str, Any]) -> Recipe:
+        has_crf = options["task"].class_weight is None and not options["training"].label_smoothing
+        return {**super().derive_options(options), "head": {"crf": has_crf}}
+
+    @override
+    @classmethod
+    def limit_options(cls, options: Mapping[str, Any]) -> Recipe:
+        return {} if options["head"].crf else {"head": {"linear_branch": False}}
+
+    @override
+    def find_facts(self, training: Texts, held_out: Texts | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"has_predicates": have_predicates(training)}
+
+    @override
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        defaults = {"split": corpus.split, "feature_columns": self.feature_columns}
+        return super().read(replace(corpus, options={**defaults, **corpus.options}))
+
+    @override
+    def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().describe_reading(training), "feature_columns": self.feature_columns}
+
+    @property
+    @override
+    def rows(self) -> Rows:
+        return TagRows(self.labels.class_array.tolist())
+
+    @override
+    def explain(self, model: Any) -> Explainer:
+        return ClassExplainer(model, self.labels.class_array.tolist(), self.labels.decode_for_reports)
+
+    @property
+    @override
+    def feature_names(self) -> Sequence[str]:
+        return list(parse_feature_columns(self.feature_columns))
+
+    @override
+    def fit_inputs(self, inputs: TextInputs, examples: Texts, options: Mapping[str, Any], previous: Any) -> Texts:
+        examples = super().fit_inputs(inputs, examples, options, previous)
+        inputs.predicates = have_predicates(examples) if previous is None else previous.text_inputs_.predicates
+        known = None if previous is None else previous.text_inputs_.feature_values
+        if previous is not None and {*self.feature_names} != {*({} if known is None else known.values)}:
+            raise ConfigError(
+                "the model to continue from has other {feature_columns}; leave them out, or train from scratch",
+                options=("feature_columns",),
+            )
+        if self.feature_names:
+            require_features(examples, self.feature_names)
+            known = FeatureValues(dict.fromkeys(self.feature_names, ())) if known is None else known
+            inputs.feature_values = known.extend(x for x in examples.columns[0] if isinstance(x, Sentence))
+        return examples
 
     @override
     @classmethod
@@ -430,11 +468,7 @@ class Tagging(LabelTask):
 
     @override
     def to_config(self) -> dict[str, Any]:
-        return {
-            "scheme": self.scheme,
-            "repair_tags": self.repair_tags,
-            "feature_columns": list(self.feature_columns),
-        }
+        return {**super().to_config(), "feature_columns": list(self.feature_columns)}
 
 
 _REPAIR, _REPAIR_OPTIONS = "{repair_tags=True}, which reads invalid tags as conlleval does", ("repair_tags",)

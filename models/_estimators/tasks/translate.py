@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,15 @@ from graphattn.models._corpus import Batch, Corpus, digest_of
 from graphattn.models._decoders import make_decoder
 from graphattn.models._decoders.generation import generate
 from graphattn.models._decoders.model import SharedEmbedding, TranslationModel, shift_right
-from graphattn.models._decoders.options import PRESETS, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models._decoders.options import PRESETS, SearchOptions, TranslationTraining
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
 from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
+from graphattn.models._estimators.tasks.head import Predictor
+from graphattn.models._estimators.tasks.labels import Labels
 from graphattn.models._estimators.tasks.recipes import Recipe
 from graphattn.models._estimators.tasks.rows import OutputRows, Rows
 from graphattn.models._estimators.tasks.task import Task
@@ -57,31 +59,161 @@ if TYPE_CHECKING:
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
 
-class Translation(Task):
-    """Generate a text for each text: the head is a decoder, and targets have inputs of their own.
+class TargetTexts(Labels):
+    """A text for each text, as the ids of its subwords; ``training`` are the options as they are at the moment."""
 
-    ``target_inputs`` are the subwords of targets, and of sources unless a pretrained model reads them. ``inputs``,
-    ``search`` and ``training`` are the options as they are at the moment.
-    """
+    weighted_metrics = False
+    main_metric = "bleu"
+    target_inputs: SubwordInputs
+    """The subwords of targets, and of sources unless a pretrained model reads them."""
+    training: TranslationTraining
+
+    @override
+    def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        if y is None:
+            bare = next((n for n, item in enumerate(X, 1) if getattr(item, "second", None) is None), None)
+            if bare is not None:
+                raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
+            return [item.second for item in X]
+        targets: list[Any] = as_list(y)
+        for number, target in enumerate(targets, 1):
+            _check_target(target, number)
+        if len(targets) != len(X):
+            raise DataError(f"{len(X)} sources but {len(targets)} targets", hint="Give one for each.")
+        return targets
+
+    @override
+    def normalize(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        for number, target in enumerate(labels, 1):
+            if isinstance(target, (list, tuple)) and not target:
+                raise DataError(f"target {number} is an empty list", hint="Give a text, or a list of references.")
+        return labels
+
+    @override
+    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Self | None = None) -> None:
+        for number, (source, target) in enumerate(zip(examples.columns[0], examples.labels, strict=True), 1):
+            for name, text in (("source", source), ("target", target)):
+                if not (text.strip() if isinstance(text, str) else text):
+                    raise DataError(f"{name} {number} is empty", hint="Delete the pair, or complete it.")
+
+    @override
+    def make_targets(self, labels: Sequence[Any], where: str) -> Any:
+        if len(labels) and isinstance(labels[0], np.ndarray):  # of the training set, numbered with its words
+            return labels
+        return self.target_inputs.ids(labels)
+
+    @override
+    def describe_references(self, held_out: Texts | None) -> str | None:
+        if held_out is None or held_out.numbers is not None:  # these are part of the training set
+            return None
+        return digest_of(repr(held_out.labels))
+
+    @override
+    def list_metrics(self) -> Sequence[str]:
+        return list(self.measure([""], [""]))  # raises before training if a library is missing
+
+    @override
+    def measure(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        return text_metrics(labels, decisions, tokenizer=self.training.bleu_tokenizer)
+
+    @override
+    def decode(self, decisions: list[Any]) -> list[str]:
+        return decisions
+
+    @override
+    def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
+        return hint_at_empty_texts(decisions)
+
+    @override
+    def report(
+        self,
+        examples: Texts,
+        predictions: Predictions,
+        *,
+        others: Mapping[str, Sequence[str]] | None = None,
+        **unused: Any,
+    ) -> Report:
+        decisions = predictions.decisions
+        references = examples.labels
+        report: dict[str, Any] = self.measure(references, decisions)
+        tokenizer = self.training.bleu_tokenizer
+        report["signatures"] = signatures(references, decisions, tokenizer=tokenizer)
+        if others:
+            report["compared"] = compare_systems(references, {"model": decisions, **others}, tokenizer=tokenizer)
+        interval = bleu_interval(references, decisions, tokenizer=tokenizer)
+        return Report(report, self.main_metric, interval=interval)
+
+
+class Writer(Predictor):
+    """Makes a model with a decoder, and searches for its outputs; ``search`` are the options as they are now."""
+
+    search: SearchOptions
+
+    def __init__(self, labels: TargetTexts):
+        self.labels = labels
+
+    @override
+    def make_model(
+        self, inputs: TextInputs, encoder: EncoderOptions, options: Mapping[str, Any], weights: Tensor | None = None
+    ) -> tuple[TranslationModel, EncoderOptions]:
+        layers = inputs.make_layers(encoder, options["inputs"].embedding_dropout)
+        decoder, output = make_decoder(layers.encoder, layers.options, options["decoder"])
+        embedding: SharedEmbedding
+        if self.labels.target_inputs is inputs:
+            embedding = self.labels.target_inputs.make_embedding(encoder)
+        else:
+            width, rate = layers.options.hidden, options["inputs"].embedding_dropout
+            embedding = SharedEmbedding(len(self.labels.target_inputs.vocabulary), width, rate)
+        smoothing = options["training"].label_smoothing
+        model = TranslationModel(
+            embedding, layers.encoder, decoder, output, sources=layers.embedding, label_smoothing=smoothing
+        )
+        model.learning_rates = layers.learning_rates
+        return model, layers.options
+
+    @override
+    def predict_dev_set(self, model: TranslationModel, corpus: Corpus) -> list[str]:
+        """Greedy outputs for the dev set, which take a fraction of the time of a beam search."""
+        return self._write(model, corpus, replace(self.search, beam=1, sample=False))
+
+    @override
+    def predict(self, model: TranslationModel, corpus: Corpus) -> list[str]:
+        self.search.validate()
+        return self._write(model, corpus, self.search)
+
+    def _write(self, model: TranslationModel, corpus: Corpus, search: SearchOptions) -> list[str]:
+        subwords = self.labels.target_inputs.subwords
+        generated = generate(model, corpus, search, subwords.vocabulary)
+        return [subwords.text(hypotheses[0].ids) for hypotheses in generated]
+
+
+class Translation(Task):
+    """Generate a text for each text."""
 
     name = corpus_kind = "translate"
     description = "writes texts"
     prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare", "bleu_tokenizer"})
     output_formats = ("json", "csv", "tsv", "parquet")
     source_and_target_files = True
-    weighted_metrics = False
     truncates = False
     dev_search = "greedy search"
     default_encoder = "transformer"
     fine_tuning: ClassVar[Recipe] = {}
-    changeable = (*Task.changeable, "inputs", "search", "training")
-    main_metric = "bleu"
-    target_inputs: SubwordInputs
-    inputs: SubwordOptions
-    search: SearchOptions
-    training: TranslationTraining
+    changeable = (*Task.changeable, "search", "training")
+    labels: TargetTexts
+    head: Writer
 
-    # -- options -------------------------------------------------------------------------------------------------------
+    def __init__(self, **arguments: Any):
+        super().__init__(**arguments)
+        self.labels = TargetTexts()
+        self.head = Writer(self.labels)
+
+    @override
+    def update(self, arguments: Mapping[str, Any]) -> None:
+        super().update(arguments)
+        self.head.search, self.labels.training = arguments["search"], arguments["training"]
 
     @override
     @classmethod
@@ -112,8 +244,6 @@ class Translation(Task):
             )
         require_multiple("hidden", encoder.hidden, options["decoder"].decoder_heads, "decoder_heads")
 
-    # -- files ---------------------------------------------------------------------------------------------------------
-
     @override
     def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
         names = {role: corpus.options[role] for role in ("text", "second") if corpus.options.get(role)}
@@ -128,48 +258,12 @@ class Translation(Task):
     def rows(self) -> Rows:
         return OutputRows()
 
-    # -- inputs and targets --------------------------------------------------------------------------------------------
-
-    @override
-    def resolve_labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
-        if y is None:
-            bare = next((n for n, item in enumerate(X, 1) if getattr(item, "second", None) is None), None)
-            if bare is not None:
-                raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
-            return [item.second for item in X]
-        targets: list[Any] = as_list(y)
-        for number, target in enumerate(targets, 1):
-            _check_target(target, number)
-        if len(targets) != len(X):
-            raise DataError(f"{len(X)} sources but {len(targets)} targets", hint="Give one for each.")
-        return targets
-
-    @override
-    def normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
-        for number, target in enumerate(labels, 1):
-            if isinstance(target, (list, tuple)) and not target:
-                raise DataError(f"target {number} is an empty list", hint="Give a text, or a list of references.")
-        return labels
-
-    @override
-    def fit(self, examples: Texts, options: Mapping[str, Any], previous: Any = None) -> None:
-        for number, (source, target) in enumerate(zip(examples.columns[0], examples.labels, strict=True), 1):
-            for name, text in (("source", source), ("target", target)):
-                if not (text.strip() if isinstance(text, str) else text):
-                    raise DataError(f"{name} {number} is empty", hint="Delete the pair, or complete it.")
-
-    @override
-    def make_targets(self, labels: Sequence[Any], where: str) -> Any:
-        if len(labels) and isinstance(labels[0], np.ndarray):  # of the training set, numbered with its words
-            return labels
-        return self.target_inputs.ids(labels)
-
     @override
     def make_inputs(self, options: Mapping[str, Any]) -> TextInputs:
         subwords, pretrained = options["inputs"], options["pretrained"]
-        self.target_inputs = SubwordInputs(subwords)
+        self.labels.target_inputs = SubwordInputs(subwords)
         if pretrained.pretrained is None:
-            return self.target_inputs
+            return self.labels.target_inputs
         return PretrainedSources(InputOptions(cls=subwords.cls, characters=False), pretrained)
 
     @override
@@ -177,122 +271,39 @@ class Translation(Task):
         seed = options["training"].seed
         if previous is not None:
             inputs.extend(previous.text_inputs_, previous.model_, examples)
-            if self.target_inputs is not inputs:
-                self.target_inputs.extend(previous.task_.target_inputs, previous.model_, examples)
+            if self.labels.target_inputs is not inputs:
+                self.labels.target_inputs.extend(previous.task_.labels.target_inputs, previous.model_, examples)
             return examples
         (sources,), targets = examples.columns, examples.labels
         words: Any = None
         of_targets: Any
-        if self.target_inputs is inputs:
+        if self.labels.target_inputs is inputs:
             *words, of_targets = inputs.fit(Texts([sources, targets]), seed).sources
         else:
             inputs.fit(examples, seed)
-            (of_targets,) = self.target_inputs.fit(Texts([targets]), seed).sources
-        return replace(examples, words=words, labels=self.target_inputs.subwords.number(of_targets))
-
-    @override
-    def describe_references(self, held_out: Texts | None) -> str | None:
-        if held_out is None or held_out.numbers is not None:  # these are part of the training set
-            return None
-        return digest_of(repr(held_out.labels))
-
-    # -- the model -----------------------------------------------------------------------------------------------------
-
-    @override
-    def make_model(
-        self, inputs: TextInputs, encoder: EncoderOptions, options: Mapping[str, Any], weights: Tensor | None = None
-    ) -> tuple[TranslationModel, EncoderOptions]:
-        layers = inputs.make_layers(encoder, options["inputs"].embedding_dropout)
-        decoder, output = make_decoder(layers.encoder, layers.options, options["decoder"])
-        embedding: SharedEmbedding
-        if self.target_inputs is inputs:
-            embedding = self.target_inputs.make_embedding(encoder)
-        else:
-            width, rate = layers.options.hidden, options["inputs"].embedding_dropout
-            embedding = SharedEmbedding(len(self.target_inputs.vocabulary), width, rate)
-        smoothing = options["training"].label_smoothing
-        model = TranslationModel(
-            embedding, layers.encoder, decoder, output, sources=layers.embedding, label_smoothing=smoothing
-        )
-        model.learning_rates = layers.learning_rates
-        return model, layers.options
-
-    # -- metrics and predictions ---------------------------------------------------------------------------------------
-
-    @override
-    def list_metrics(self) -> Sequence[str]:
-        return list(self.measure([""], [""]))  # raises before training if a library is missing
-
-    @override
-    def measure(
-        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
-    ) -> dict[str, float]:
-        return text_metrics(labels, decisions, tokenizer=self.training.bleu_tokenizer)
+            (of_targets,) = self.labels.target_inputs.fit(Texts([targets]), seed).sources
+        return replace(examples, words=words, labels=self.labels.target_inputs.subwords.number(of_targets))
 
     @override
     def find_facts(self, training: Texts, held_out: Texts | None, options: Mapping[str, Any]) -> dict[str, Any]:
         if held_out is None:
             return {}
-        labels, metric, tokenizer = held_out.labels, options["training"].metric, self.training.bleu_tokenizer
+        labels, metric, tokenizer = held_out.labels, options["training"].metric, self.labels.training.bleu_tokenizer
         if tokenizer == "auto" and (chosen := choose_tokenizer(labels)) != "13a":
             warn_caller(hint_at_tokenizer(chosen))
         if metric is None:
             useful = not are_short(labels, tokenizer=tokenizer)
         else:
             perfect = [label if isinstance(label, str) else label[0] for label in labels]
-            useful = self.measure(labels, perfect).get(metric) != 0
+            useful = self.labels.measure(labels, perfect).get(metric) != 0
         if useful:
             return {}
-        warn_caller(hint_at_short_references(metric or self.main_metric))
+        warn_caller(hint_at_short_references(metric or self.labels.main_metric))
         return {"metric": "chrf"}
-
-    @override
-    def predict_dev_set(self, model: TranslationModel, corpus: Corpus) -> list[str]:
-        """Greedy outputs for the dev set, which take a fraction of the time of a beam search."""
-        return self._write(model, corpus, replace(self.search, beam=1, sample=False))
-
-    @override
-    def predict(self, model: TranslationModel, corpus: Corpus) -> list[str]:
-        self.search.validate()
-        return self._write(model, corpus, self.search)
-
-    def _write(self, model: TranslationModel, corpus: Corpus, search: SearchOptions) -> list[str]:
-        subwords = self.target_inputs.subwords
-        generated = generate(model, corpus, search, subwords.vocabulary)
-        return [subwords.text(hypotheses[0].ids) for hypotheses in generated]
-
-    @override
-    def decode(self, decisions: list[Any]) -> list[str]:
-        return decisions
-
-    @override
-    def hint_at_predictions(self, labels: Sequence[Any], decisions: list[Any], *, has_vectors: bool) -> Hint | None:
-        return hint_at_empty_texts(decisions)
-
-    @override
-    def report(
-        self,
-        examples: Texts,
-        predictions: Predictions,
-        *,
-        others: Mapping[str, Sequence[str]] | None = None,
-        **unused: Any,
-    ) -> Report:
-        decisions = predictions.decisions
-        references = examples.labels
-        report: dict[str, Any] = self.measure(references, decisions)
-        tokenizer = self.training.bleu_tokenizer
-        report["signatures"] = signatures(references, decisions, tokenizer=tokenizer)
-        if others:
-            report["compared"] = compare_systems(references, {"model": decisions, **others}, tokenizer=tokenizer)
-        interval = bleu_interval(references, decisions, tokenizer=tokenizer)
-        return Report(report, self.main_metric, interval=interval)
 
     @override
     def explain(self, model: Any) -> Explainer:
         return TranslationExplainer(model)
-
-    # -- saving --------------------------------------------------------------------------------------------------------
 
     @override
     @classmethod
@@ -301,13 +312,13 @@ class Translation(Task):
 
     @override
     def list_tokenizers(self, inputs: TextInputs) -> tuple[str, str | None]:
-        sources = None if inputs is self.target_inputs else inputs.vocabulary.to_json()
-        return self.target_inputs.vocabulary.to_json(), sources
+        sources = None if inputs is self.labels.target_inputs else inputs.vocabulary.to_json()
+        return self.labels.target_inputs.vocabulary.to_json(), sources
 
     @override
     def restore(self, inputs: TextInputs, files: ModelFiles) -> None:
-        self.target_inputs.restore(files.config, files.tokenizer, files.weights)
-        if inputs is not self.target_inputs:
+        self.labels.target_inputs.restore(files.config, files.tokenizer, files.weights)
+        if inputs is not self.labels.target_inputs:
             assert files.source_tokenizer is not None
             inputs.restore(files.config, files.source_tokenizer, files.weights)
 

@@ -7,7 +7,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from graphattn.exceptions import ConfigError
 from graphattn.models._estimators.class_weights import class_weights
-from graphattn.models._estimators.labels import LabelSet
+from graphattn.models._estimators.label_set import LabelSet
 
 LABELS = LabelSet(["a", "b", "c"])
 

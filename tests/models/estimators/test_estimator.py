@@ -46,7 +46,7 @@ from graphattn.models import (
 )
 from graphattn.models._encoders import ENCODERS
 from graphattn.models._encoders.bilstm import BiLSTMOptions
-from graphattn.models._estimators.tasks.classify import Classification
+from graphattn.models._estimators.tasks.classify import Classification, TextLabels
 from graphattn.models._estimators.tasks.recipes import CONLL, STAR_TRANSFORMER, expand_recipe
 from graphattn.models.inspection import summarise
 
@@ -386,12 +386,16 @@ def test_the_dev_set_selects_the_epoch(corpus, tiny):
         assert other.history_ == first.history_
 
 
-class Measurement(Classification):
-    """A task that keeps what it measures."""
+class MeasuredLabels(TextLabels):
+    """Labels that keep what they measure."""
 
     def measure(self, labels, decisions, weights=None):
-        Measurement.gold, Measurement.weights = labels, weights
+        MeasuredLabels.gold, MeasuredLabels.weights = labels, weights
         return super().measure(labels, decisions, weights)
+
+
+class Measurement(Classification):
+    labels_type = MeasuredLabels
 
 
 class Measured(TextClassifier):
@@ -402,7 +406,7 @@ def test_held_out_data_is_not_trained_on(corpus, tiny):
     texts, labels = corpus("classifier", 40)
     training = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1}).get_params(deep=False)
     Measured(**training).fit(texts, labels)
-    gold = Measurement.gold
+    gold = MeasuredLabels.gold
     assert len(gold) == 10
     assert abs(gold.count("bad") - labels.count("bad") / 4) <= 1  # the same fraction of each class
 
@@ -437,7 +441,7 @@ def test_held_out_examples_keep_their_weights(corpus, tiny):
     texts, labels = corpus("classifier", 40)
     training = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1}).get_params(deep=False)
     Measured(**training).fit(texts, labels, sample_weight=[2.0 if label == "good" else 0.5 for label in labels])
-    assert Measurement.weights.tolist() == [2.0 if label == "good" else 0.5 for label in Measurement.gold]
+    assert MeasuredLabels.weights.tolist() == [2.0 if label == "good" else 0.5 for label in MeasuredLabels.gold]
 
 
 def test_a_translator_is_not_scored_with_weights(corpus, fitted):

@@ -51,26 +51,26 @@ def test_a_class_without_a_name(value, problem):
         forms = [["p", value], ("p", value), np.array(["p", value], object), pd.Series(["p", value], dtype=object)]
         for y in forms:
             with pytest.raises(DataError) as caught:
-                task.resolve_labels(X, y)
+                task.labels.resolve(X, y)
             assert caught.value.message == problem
     several = Classification(multilabel=True)
     if isinstance(value, str):  # as in files
-        assert several.resolve_labels(["a", "b"], [["p"], ["q", value]]) == [("p",), ("q",)]
+        assert several.labels.resolve(["a", "b"], [["p"], ["q", value]]) == [("p",), ("q",)]
     else:
         with pytest.raises(DataError, match="label 1 is"):
-            several.resolve_labels(["a", "b"], [["p"], ["q", value]])
+            several.labels.resolve(["a", "b"], [["p"], ["q", value]])
     with pytest.raises(DataError, match=r"label 1, .*, is not a collection"):
-        several.resolve_labels(["a", "b"], [["p"], value])
+        several.labels.resolve(["a", "b"], [["p"], value])
 
 
 @pytest.mark.parametrize("value", ["", " "])
 def test_a_tag_without_a_name(value):
     for X, y in (([["a", "b"]], [["N", value]]), ([Sentence(["a", "b"], tags=["N", value])], None)):
         with pytest.raises(DataError, match=r"the tag of word 1 is empty in input 0"):
-            Tagging().resolve_labels(X, y)
+            Tagging().labels.resolve(X, y)
     for y in (np.array("N"), {"N"}, {"N": 1}):
         with pytest.raises(DataError, match="the tags of input 0 are"):
-            Tagging().resolve_labels([["a"]], [y])
+            Tagging().labels.resolve([["a"]], [y])
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_items_without_names_are_skipped_with_their_lines(tmp_path, make, name, 
 @pytest.mark.parametrize("value", [None, float("nan"), pd.NA, 3, b"a", [None], ["a", 3]], ids=repr)
 def test_a_target_that_is_no_text(value):
     with pytest.raises(DataError, match="target 2"):
-        Translation().resolve_labels(["a", "b"], ["x", value])
+        Translation().labels.resolve(["a", "b"], ["x", value])

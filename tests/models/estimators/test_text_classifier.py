@@ -440,7 +440,7 @@ def test_a_fitted_model_keeps_its_multilabel_setting(corpus, tiny):
     before = estimator.predict(["good"]).tolist()
     estimator.set_params(multilabel=True)
     assert estimator.predict(["good"]).tolist() == before
-    assert estimator.task_.multilabel is False
+    assert estimator.task_.labels.multilabel is False
 
 
 @pytest.mark.parametrize("labels", [torch.tensor([0, 1] * 6), [torch.tensor(0), torch.tensor(1)] * 6])

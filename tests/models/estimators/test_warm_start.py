@@ -7,7 +7,7 @@ import torch
 
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
-from graphattn.models import HeadOptions, SequenceTagger, TextClassifier, TrainingOptions, load
+from graphattn.models import HeadOptions, LabelSet, SequenceTagger, TextClassifier, TrainingOptions, load
 
 STILL = {"epochs": 1, "learning_rate": 1e-30, "dev_fraction": 0.0, "weight_decay": 0.0}
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -105,7 +105,8 @@ def test_tags_in_another_order(kind, corpus, tiny, fitted, tmp_path):
     folder = before.save(tmp_path / "turned")
     turned = load(folder)
     order = list(range(len(turned.classes_)))[::-1]
-    turned.task_.labels = type(turned.task_.labels)([turned.task_.labels.classes[number] for number in order])
+    labels = turned.task_.labels
+    labels.label_set = LabelSet([labels.classes[number] for number in order])
     for name, weight in turned.model_.head.named_parameters():
         if name.startswith(("classify.1", "crf")):
             weight.data = weight.data[order][:, order] if name == "crf.transitions" else weight.data[order]

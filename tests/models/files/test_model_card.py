@@ -145,7 +145,7 @@ def test_decisions_are_those_of_the_saved_model(tmp_path):
     model = TextClassifier(TINY, multilabel=True, training=training).fit(texts, labels)
     model.save(tmp_path / "model", notes={"train.yaml": "", "metrics.json": "{}"})
     model = load(tmp_path / "model")
-    assert ("## Decisions\n" in model.card_) == (model.temperature_ != 1 or model.task_.thresholds is not None)
+    assert ("## Decisions\n" in model.card_) == (model.temperature_ != 1 or model.task_.head.thresholds is not None)
     assert "after training" not in model.card_
 
     model.set_thresholds({"pos": 0.25}).save(tmp_path / "changed")

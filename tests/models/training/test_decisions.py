@@ -242,7 +242,7 @@ def test_a_threshold_is_dropped_if_a_class_of_the_model_to_continue_from_does_no
     )
     with pytest.warns(GraphAttnWarning, match="tune_threshold of the model to continue from is dropped"):
         classifier.fit(texts, ["ham"] * 40)
-    assert classifier.task_.thresholds is None
+    assert classifier.task_.head.thresholds is None
 
 
 @pytest.mark.slow

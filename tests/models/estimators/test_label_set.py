@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.exceptions import DataError
-from graphattn.models._estimators.labels import LabelSet, find_respellings
+from graphattn.models._estimators.label_set import LabelSet, find_respellings
 
 
 @given(st.lists(st.one_of(st.text(max_size=3)), min_size=2).filter(lambda labels: len(set(labels)) > 1))
