@@ -22,7 +22,7 @@ from graphattn.options import list_options
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
-    from graphattn.models.inspection import Attention
+    from graphattn.models.inspection import Attention, BranchScores
     from graphattn.models.inspection.attributions import WordAttributions
 
 Explanation = TypeVar("Explanation")
@@ -132,8 +132,9 @@ def inspect(
 ) -> None:
     """Show the attention weights of a text's edges.
 
-    Prints the prediction and the strongest edges of each text, without edges that are the only one of their token:
-    their weight is always one. The last line says which heads have no others. With --summary, --out is a .json file or
+    Prints the prediction, how much of its score the linear branch and the graph encoder give, and the strongest edges
+    of each text, without edges that are the only one of their token: their weight is always one. A line says which
+    heads have no others, and the last one whether the encoder gives little. With --summary, --out is a .json file or
     a folder.
 
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
@@ -233,14 +234,16 @@ def _inspect_words(inspection: Inspection) -> None:
     inspection.check_files((".parquet", ".csv"))
     estimator = inspection.load(inspection.model)
     texts = inspection.read_texts(estimator)
-    explained = []
+    explained, branches = [], []
     for number, attributions in enumerate(_of_each(partial(word_attributions, estimator), texts)):
         if number:
             print()
         print("\n".join(_format_words(attributions, inspection.top)), flush=True)
+        branches.append(attributions.branches)
         if inspection.out is not None or inspection.html is not None:
             attributions.table.insert(0, "sentence", number)
             explained.append(attributions)
+    _print_note(branches)
     if inspection.out is not None:
         import pandas as pd
 
@@ -268,7 +271,9 @@ def _format_words(attributions: WordAttributions, top: int) -> list[str]:
     columns = ["part", "word", "attribution"] if len(texts) > 1 else ["word", "attribution"]
     form = choose_format(shown.attribution, 3, "+")
     rows = shown[columns].to_string(index=False, float_format=lambda number: format(number, form)).splitlines()
-    return [printable(" / ".join(texts), 100), printable(quantity, 500), *(rows if len(shown) else ["no words"])]
+    of_branches = [] if attributions.branches is None else [printable(str(attributions.branches), 500)]
+    heading = [printable(" / ".join(texts), 100), printable(quantity, 500), *of_branches]
+    return [*heading, *(rows if len(shown) else ["no words"])]
 
 
 def _inspect_corpus(inspection: Inspection, layer: int | None) -> None:
@@ -375,23 +380,33 @@ def _check_layer(estimator: Estimator, texts: Iterable[Any], layer: int | None) 
 
 def _print_each(attentions: Iterable[Attention], top: int, by: list[str]) -> Iterator[Attention]:
     """Print and yield each result."""
-    lines: list[str] = []
+    branches: list[BranchScores | None] = []
     for attention in attentions:
-        if lines:
+        if branches:
             print()
-        lines = _format_attention(attention, top, by)
-        print("\n".join(lines), flush=True)
+        print("\n".join(_format_attention(attention, top, by)), flush=True)
+        branches.append(attention.branches)
         yield attention
-    if not lines:
+    if not branches:
         raise DataError("there are no texts")
+    _print_note(branches)
+
+
+def _print_note(branches: Iterable[BranchScores | None]) -> None:
+    """Say so if the graph encoder gives little of the scores of the texts."""
+    from graphattn.models.inspection._branch_scores import note_small_share
+
+    if note := note_small_share(branches):
+        print(note)
 
 
 def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str]:
-    """Title, prediction and strongest edges."""
+    """Title, prediction, what decides it, and strongest edges."""
     from graphattn.models.inspection._attention_map import for_display
     from graphattn.models.inspection.notebook import printable
 
     lines = [printable(attention.title, 100), *filter(None, [format_prediction(attention)])]
+    lines += [] if attention.branches is None else [printable(str(attention.branches), 500)]
     table = attention.top(top, by=by)
     if table.empty:
         return [*lines, "no token has more than one edge"]

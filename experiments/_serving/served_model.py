@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Explanation:
-    """A text to explain, or a pair: its strongest edges, and what each word adds."""
+    """A text to explain, or a pair: which branch decides, its strongest edges, and what each word adds."""
 
     item: Any
     edges: int
@@ -138,7 +138,7 @@ class ServedModel:
 
         attention = self._model.attention(request.item)
         page = attention.to_page(arrays=True)
-        answer = {name: page[name] for name in ("prediction", "tokens")}
+        answer = {name: page[name] for name in ("prediction", "branches", "tokens")}
         answer["edges"] = _list_rows(attention.top(request.edges))
         if request.attributions:
             words = word_attributions(self._model, request.item)

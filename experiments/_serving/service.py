@@ -112,7 +112,7 @@ def _accept_objects(value: Any, validate: Callable[[Any], Any]) -> Any:
 _SUMMARIES = {
     "/predict": "Predict texts; rows as graphattn predict prints them.",
     "/encode": "The sentence vectors of texts.",
-    "/explain": "The prediction of a text, its strongest edges, and what each word adds.",
+    "/explain": "The prediction of a text, which branch decides it, its strongest edges, and what each word adds.",
     "/health": "Whether the server answers, and its model.",
     "/metrics": "Counts and times of requests, for Prometheus.",
 }

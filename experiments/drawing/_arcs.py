@@ -24,14 +24,14 @@ from graphattn.experiments.drawing._canvas import (
     new_picture,
     token_centres,
 )
-from graphattn.experiments.drawing._matrices import make_heading
+from graphattn.experiments.drawing._matrices import LINE, NOTE, make_heading, wrap_branches
 from graphattn.models.inspection import Attention, AttentionMap
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.notebook import printable
 
 MAX_ARCS = 60
 MIN_WEIGHT = 0.05
-_NOTE, _NAME, _DEPREL = 8.0, 9.5, 7.0
+_NAME, _DEPREL = 9.5, 7.0
 _MAX_RISE, _MIN_RISE = 2.2, 0.35  # inches of the arcs above (and below) the tokens
 _MARGIN = 0.3
 _COLUMNS = {"relation": "", "source": 0, "target": 0, "deprel": "", "weight": 0.0}
@@ -81,7 +81,8 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
     used = set(pd.concat(arcs.values()).relation)
     rows = [_ArcText(attention, text, table) for text, table in arcs.items()]
     width = max([row.width for row in rows] + [5.5]) + 2 * _MARGIN
-    height = 1.0 + sum(row.above + row.below + 0.45 for row in rows)
+    notes = wrap_branches(attention, width)
+    height = 1.0 + sum(row.above + row.below + 0.45 for row in rows) + LINE * len(notes)
     with new_picture(path, width, height) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(-_MARGIN, width - _MARGIN), ylim=(-height, 0))
@@ -90,6 +91,9 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
             0, -0.35, title or make_heading(attention, width), size=12, weight="bold", color=INK, parse_math=False
         )
         _draw_legend(axes, {name: colour for name, colour in colours.items() if name in used}, -0.62)
+        note = "An arrow points to the token that attends; above to the right, below to the left."
+        for line, text in enumerate(reversed([note, *notes])):
+            axes.text(0, 0.12 - height + LINE * line, text, size=NOTE, color=GREY, parse_math=False)
         y = -0.75
         for row in rows:
             y -= row.above + 0.2
@@ -159,8 +163,6 @@ def _arc_rise(span: float) -> float:
 
 def _draw_legend(axes: Axes, colours: dict[str, str], y: float) -> None:
     handles = [Line2D([], [], color=colour, lw=3, label=printable(relation)) for relation, colour in colours.items()]
-    note = "An arrow points to the token that attends; above to the right, below to the left."
-    axes.text(0, axes.get_ylim()[0] + 0.12, note, size=_NOTE, color=GREY)
     if handles:
         axes.legend(
             handles=handles,

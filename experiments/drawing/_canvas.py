@@ -180,6 +180,17 @@ def text_width(text: str, size: float) -> float:
     return float(width) / _MEASURING_DPI
 
 
+def wrap_text(text: str, size: float, width: float) -> list[str]:
+    """The text in lines of a width in inches; ``size`` is in points, and a longer word is a line of its own."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
 @cache
 def _measuring_renderer() -> RendererAgg:
     canvas = FigureCanvasAgg(Figure(dpi=_MEASURING_DPI))

@@ -23,13 +23,16 @@ from graphattn.experiments.drawing._canvas import (
     isolate,
     new_picture,
     text_width,
+    wrap_text,
 )
 from graphattn.models.inspection import Attention
 from graphattn.models.inspection._edge_kinds import word_ids_of
-from graphattn.models.inspection.notebook import printable
+from graphattn.models.inspection.notebook import escape_unprintable, printable
 
 MAX_HEADS = 144
 """Those of BERT-base."""
+NOTE, LINE = 8.0, 0.16
+"""Size of a note in points, and inches of a line of it."""
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0
 
 
@@ -79,8 +82,10 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
     side = max(0.15 * len(labels), 1.1) if columns > 1 else max(0.24 * len(labels), 2.2)
     slot, step = max(side, widest) + 0.15, side + 0.42
     width = longest + columns * slot + 0.2
-    height = 0.5 + longest + len(rows) * step + 0.25
-    with new_picture(path, max(width, 4.5), height) as figure:
+    width = max(width, 4.5)
+    notes = wrap_branches(attention, width)
+    height = 0.5 + longest + len(rows) * step + 0.25 + LINE * len(notes)
+    with new_picture(path, width, height) as figure:
         size = figure.get_size_inches()
         heading = title or make_heading(attention, float(size[0]))
         _write(figure, 0.15, height - 0.28, heading, size=_TITLE, weight="bold", color=INK)
@@ -96,7 +101,8 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
             if columns >= 3:
                 _write(figure, 0.08, bottom - 0.22, f"layer {members[0][0]}", size=_HEAD, color=GREY)
         note = "The row attends to the column; black is a weight of one, grey is no edge."
-        _write(figure, 0.15, 0.1, note, size=8, color=GREY)
+        for line, text in enumerate(reversed([note, *notes])):
+            _write(figure, 0.15, 0.1 + LINE * line, text, size=NOTE, color=GREY)
     return figure
 
 
@@ -109,6 +115,12 @@ def make_heading(attention: Attention, width: float) -> str:
     room = max(20, int(9 * width))
     result = printable(result, max(12, room // 3))
     return f"{isolate(result)} · {isolate(printable(attention.title, max(12, room - len(result) - 3)))}"
+
+
+def wrap_branches(attention: Attention, width: float) -> list[str]:
+    """How much each branch gives to the score, in lines that fit into a width in inches; none without a branch."""
+    lines = [] if attention.branches is None else attention.branches.lines()
+    return [part for line in lines for part in wrap_text(escape_unprintable(line), NOTE, width - 0.5)]
 
 
 def _draw_head(axes: Axes, attention: Attention, layer: int, head: int) -> None:

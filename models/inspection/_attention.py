@@ -44,6 +44,8 @@ class Attention(AttentionWeights):
         ``second``, each with ``[CLS]`` first if the model has it; nodes of relations are parts such as ``text relay``
     sentences : text -> its sentence, with words and dependencies: given ones, or those of the model's parser
     maps : the weights
+    branches : how much of the prediction's score the linear branch and the graph encoder give, whose weights these are;
+        None for a model without a linear branch
 
     Raises
     ------
@@ -157,7 +159,8 @@ def attention_of(estimator: Inspectable, inputs: Corpus, capture: ForwardCapture
     tokens = {name: (*[CLS] * (name not in without), *sentence.tokens) for name, sentence in sentences.items()}
     nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
     relations = estimator.model_.encoder.relations()
-    title, prediction, probabilities = estimator.explainer_.describe_prediction(inputs, capture.scores.detach())
+    explainer, scores = estimator.explainer_, capture.scores.detach()
+    title, prediction, probabilities = explainer.describe_prediction(inputs, scores)
     return Attention(
         title=title,
         prediction=prediction,
@@ -165,4 +168,5 @@ def attention_of(estimator: Inspectable, inputs: Corpus, capture: ForwardCapture
         tokens={**nodes, **tokens},
         sentences=sentences,
         maps=tuple(attention_maps(capture, graph, relations, inputs.graph_texts)),
+        branches=explainer.score_branches(inputs, scores),
     )

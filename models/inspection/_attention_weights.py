@@ -24,6 +24,7 @@ from graphattn.builders.relations._names import split_heads
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import AttentionMap, Floats
+from graphattn.models.inspection._branch_scores import BranchScores
 from graphattn.models.inspection._capture import part_name
 from graphattn.models.inspection._edge_kinds import EdgeKinds, is_dependency, word_ids_of
 
@@ -44,6 +45,7 @@ class AttentionWeights:
     tokens: Mapping[str, tuple[str, ...]]
     sentences: Mapping[str, Sentence] = field(repr=False)
     maps: tuple[AttentionMap, ...] = field(repr=False)
+    branches: BranchScores | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for number, single in enumerate(self.maps):

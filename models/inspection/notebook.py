@@ -18,6 +18,7 @@ from graphattn._schema import TOKEN
 from graphattn.exceptions import GraphAttnError
 from graphattn.models.inspection._attention_map import for_display
 from graphattn.models.inspection._attention_weights import AttentionWeights
+from graphattn.models.inspection._branch_scores import BranchScores
 
 if TYPE_CHECKING:
     from graphattn.models.inspection._widget import AttentionWidget, ComparisonWidget
@@ -29,10 +30,11 @@ BOX = "display:inline-block;margin:1px;padding:1px 4px;border-radius:3px"
 
 
 def attention_html(attention: AttentionWeights) -> str:
-    """Prediction, texts with tokens shaded by the attention they receive, and the strongest edges."""
+    """Prediction, what decides it, texts with tokens shaded by the attention they receive, and the strongest edges."""
     parts = []
     if attention.prediction is not None:
         parts.append(f"<p><b>{_format_prediction(attention.prediction)}</b>{_format_probabilities(attention)}</p>")
+    parts.append(format_branches(attention.branches))
     received = _attention_received(attention)
     for text in attention.sentences:
         parts.append(_format_tokens(attention.tokens[text], received[text]))
@@ -111,6 +113,11 @@ def _format_probabilities(attention: AttentionWeights) -> str:
     return " · " + escape(
         ", ".join(f"{name} {probability:.3f}" for name, probability in attention.probabilities.items())
     )
+
+
+def format_branches(branches: BranchScores | None) -> str:
+    """A paragraph on how much each branch gives; nothing without a linear branch."""
+    return "" if branches is None else f"<p>{'<br>'.join(map(escape, branches.lines()))}</p>"
 
 
 def _attention_received(attention: AttentionWeights) -> dict[str, Any]:

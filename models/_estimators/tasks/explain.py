@@ -14,10 +14,12 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._estimators.label_set import find_respellings, plain_label
 from graphattn.models._results.numbers import shorten
+from graphattn.models._text_model import TextModel
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from graphattn.models.inspection._branch_scores import BranchScores
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
@@ -72,6 +74,26 @@ class Explainer(ABC):
     @abstractmethod
     def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
         """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
+
+    def score_branches(
+        self, inputs: Corpus, scores: Tensor, target: ExplanationTarget | None = None
+    ) -> BranchScores | None:
+        """How much of the score each branch of the model gives; None without a linear branch.
+
+        Parameters
+        ----------
+        inputs : one input
+        scores : its (items, classes) scores
+        target : what is explained; the prediction when None
+        """
+        from graphattn.models.inspection._branch_scores import NGRAMS, WORD_FEATURES
+
+        model = self.model
+        if not isinstance(model, TextModel) or model.linear_branch is None or not len(scores):
+            return None
+        target = self.choose_target(inputs, scores) if target is None else target
+        features = WORD_FEATURES if model.head.per_word else NGRAMS
+        return target.divide(scores, model.linear_branch(inputs.first_batch).to(scores.device), features)
 
     def score_copies(
         self,

@@ -21,6 +21,7 @@ from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models._prediction import MAX_TOKENS
 from graphattn.models._text_model import in_evaluation
 from graphattn.models.inspection._attention_weights import word_texts
+from graphattn.models.inspection._branch_scores import BranchScores
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
@@ -79,13 +80,14 @@ class Integral:
     """Integrated gradients of one input.
 
     ``table`` has the columns part, position, token, word and attribution; ``start`` and ``end`` are the values of the
-    explained quantity for unknown words and for the input.
+    explained quantity for unknown words and for the input, ``branches`` how much each branch gives to it.
     """
 
     table: pd.DataFrame
     explained: ExplanationTarget
     start: float
     end: float
+    branches: BranchScores | None
 
 
 def integrate(
@@ -109,7 +111,9 @@ def integrate(
 
     with torch.inference_mode(False), in_evaluation(model):
         with torch.no_grad():
-            explained = explainer.choose_target(inputs, explainer.score_copies(batch)[0], label=label, word=word)
+            scores = explainer.score_copies(batch)[0]
+            explained = explainer.choose_target(inputs, scores, label=label, word=word)
+            branches = explainer.score_branches(inputs, scores, explained)
             ids, unknown, is_special = _token_ids(inputs, model.device)
             origin, text = model.embed_tokens(unknown, _clear_characters(batch)), model.embed_tokens(ids, batch)
             dtype = text.dtype
@@ -130,7 +134,7 @@ def integrate(
             sums = [total + gradient.sum(0) for total, gradient in zip(sums, gradients, strict=True)]
         of_vectors, of_presence = (total * (stop - begin) for total, (begin, stop) in zip(sums, line, strict=True))
         attributions = (of_vectors.sum(1) + of_presence).detach().cpu().numpy()
-    return Integral(_list_tokens(inputs).assign(attribution=attributions), explained, start, end)
+    return Integral(_list_tokens(inputs).assign(attribution=attributions), explained, start, end, branches)
 
 
 def _list_tokens(inputs: Corpus) -> pd.DataFrame:

@@ -14,9 +14,11 @@ from typing_extensions import override
 
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, verbatim
+from graphattn.models._results.numbers import format_number
 from graphattn.models.heads import ClassificationHead, Head, TaggingHead
 from graphattn.models.heads._crf import LinearChainCRF
 from graphattn.models.heads._tagging import as_precise
+from graphattn.models.inspection._branch_scores import ENCODER, NEIGHBOURS, BranchScores
 from graphattn.models.inspection._edge_kinds import word_ids_of
 
 
@@ -33,6 +35,17 @@ class ExplanationTarget(ABC):
     def value(self, scores: Tensor) -> Tensor:
         """(copies, items, classes) scores of copies of one input -> (copies,) values."""
 
+    def divide(self, scores: Tensor, linear: Tensor, features: str) -> BranchScores | None:
+        """How much the linear branch and the graph encoder give; None if there is nothing to compare with.
+
+        Parameters
+        ----------
+        scores : (items, classes) scores of one input
+        linear : what the linear branch adds to them
+        features : name of the branch's features
+        """
+        return None
+
 
 @dataclass(frozen=True)
 class ClassLogOdds(ExplanationTarget):
@@ -44,19 +57,19 @@ class ClassLogOdds(ExplanationTarget):
     tagger with a CRF the marginal of the word's tag.
 
     ``items`` are indices of the items, 0 or words, with one class each; ``independent`` classes have a sigmoid, others
-    a softmax.
+    a softmax. ``names`` are the labels of all classes.
     """
 
     items: tuple[int, ...]
     classes: tuple[int, ...]
     independent: bool
-    names: tuple[Any, ...] = ()
+    names: Sequence[Any]
     crf: LinearChainCRF | None = None
     quantity = "log_odds"
 
     @override
     def describe(self) -> str:
-        return f"log-odds of {', '.join(map(str, dict.fromkeys(self.names)))}"
+        return f"log-odds of {', '.join(str(self.names[number]) for number in dict.fromkeys(self.classes))}"
 
     @override
     def value(self, scores: Tensor) -> Tensor:
@@ -69,6 +82,34 @@ class ClassLogOdds(ExplanationTarget):
         if not self.independent:
             log_odds = log_odds - selected.scatter(2, classes, float("-inf")).logsumexp(2)
         return log_odds.sum(1)
+
+    @override
+    def divide(self, scores: Tensor, linear: Tensor, features: str) -> BranchScores | None:
+        if scores.shape[1] < 2 and not self.independent:
+            return None
+        scores = as_precise(scores)
+        marginal = scores
+        if self.crf is not None:
+            is_word = torch.ones_like(scores[None, :, 0], dtype=torch.bool)
+            marginal = self.crf.marginal_scores(scores.unsqueeze(0), is_word)[0]
+        items = list(self.items)
+        classes = torch.tensor(self.classes, device=scores.device).unsqueeze(1)
+        others = marginal[items].scatter(1, classes, float("-inf")).argmax(1, keepdim=True)
+
+        def compare(table: Tensor) -> Tensor:
+            of_classes = table[items].gather(1, classes)
+            return (of_classes if self.independent else of_classes - table[items].gather(1, others)).squeeze(1)
+
+        of_branches, of_linear = compare(scores), compare(linear.to(scores.dtype))
+        numbers = {features: of_linear, ENCODER: of_branches - of_linear}
+        if self.crf is not None:
+            numbers[NEIGHBOURS] = compare(marginal) - of_branches
+        explains = self.describe()
+        if len(items) > 1:
+            explains = "log-odds of each tag against the next best"
+        elif not self.independent:
+            explains += f" against {self.names[int(others)]}"
+        return BranchScores(explains, {name: tuple(values.tolist()) for name, values in numbers.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +149,12 @@ class Value(ExplanationTarget):
     def value(self, scores: Tensor) -> Tensor:
         return self.mean + self.scale * scores[:, 0, 0]
 
+    @override
+    def divide(self, scores: Tensor, linear: Tensor, features: str) -> BranchScores:
+        of_linear, total = self.scale * float(linear[0, 0]), self.scale * float(scores[0, 0])
+        explains = f"the predicted value minus the mean of {format_number(self.mean, self.scale)}"
+        return BranchScores(explains, {features: (of_linear,), ENCODER: (total - of_linear,)})
+
 
 def select_class(
     head: Head, classes: Sequence[Any], scores: Tensor, *, label: Any = None, word: int | None = None
@@ -129,7 +176,7 @@ def select_class(
     selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
     independent = isinstance(head, ClassificationHead) and head.multilabel
     crf = head.crf if isinstance(head, TaggingHead) else None
-    return ClassLogOdds(items, selected, independent, tuple(classes[number] for number in selected), crf)
+    return ClassLogOdds(items, selected, independent, classes, crf)
 
 
 def _check_word(word: int, count: int) -> None:

@@ -20,9 +20,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models._results.numbers import choose_format
 from graphattn.models.inspection._attention_weights import word_texts
+from graphattn.models.inspection._branch_scores import BranchScores
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.attributions._integrated_gradients import integrate
-from graphattn.models.inspection.notebook import BOX, MOST_TOKENS, format_direction
+from graphattn.models.inspection.notebook import BOX, MOST_TOKENS, format_branches, format_direction
 
 _NO_WORD = re.compile(r"\[CLS\]|\[\w+ \d+\]")
 """``[CLS]`` and nodes that relations add, such as ``[relay 0]``."""
@@ -43,12 +44,14 @@ class WordAttributions:
     explains : the explained quantity, such as ``log-odds of good``
     baseline : the quantity if all words were unknown
     value : the quantity, as the model predicts it
+    branches : how much the linear branch and the graph encoder give; None for a model without a linear branch
     """
 
     table: pd.DataFrame
     explains: str
     baseline: float
     value: float
+    branches: BranchScores | None = None
 
     def top_words(self, k: int = 10) -> pd.DataFrame:
         """The words with the largest absolute attribution, see :func:`top_words`."""
@@ -105,7 +108,7 @@ def word_attributions(
         of_words = pd.DataFrame({"part": text, "position": range(len(words)), "word": words, "attribution": sums})
         tables.append(of_words if special is None else of_words.drop(np.array(numbers)[special.numpy()[is_of_text]]))
     table = pd.concat(tables, ignore_index=True)
-    return WordAttributions(table, integral.explained.describe(), integral.start, integral.end)
+    return WordAttributions(table, integral.explained.describe(), integral.start, integral.end, integral.branches)
 
 
 def top_words(
@@ -193,7 +196,7 @@ def words_html(words: WordAttributions) -> str:
         f"<p>{escape(words.explains)}, {value} ({baseline} if no word were known): "
         f'<u>lowered</u> {low} <span style="{bar}"></span> {high} raised</p>'
     )
-    return "<div>" + "".join(paragraphs) + legend + "</div>"
+    return "<div>" + "".join(paragraphs) + legend + format_branches(words.branches) + "</div>"
 
 
 def _format_word(word: str, value: float, largest: float) -> str:

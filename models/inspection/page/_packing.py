@@ -58,6 +58,7 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
             edges.append(_pack_edges(head_map))
         rows.append({**head_map.fields, "edges": index_of[key], **_pack_weights(head_map.weights)})
     header = {name: page[name] for name in ("title", "tokens", "words", "parses")}
+    header["branches"] = page.get("branches")  # missing in results that were saved before
     return {**header, "prediction": _name_labels(page["prediction"]), "edges": edges, "maps": rows, "kept": kept}
 
 

@@ -1,12 +1,13 @@
 """An :class:`Attention` as plain values, for the web page and for other programs.
 
-Keys: ``version`` (1), ``title``, ``prediction``, ``tokens`` (part -> text of each node), ``parts`` (names in order),
-``words`` (text -> number of each token's word), ``word_texts`` (part -> the word of each node), ``parses`` (part of a
-parsed text -> ``heads`` and ``deprels`` of its words, numbered as in ``words``; -1 for roots and ``[CLS]``) and
-``maps``, one for each head and pair of parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``,
+Keys: ``version`` (1), ``title``, ``prediction``, ``branches``, ``tokens`` (part -> text of each node), ``parts`` (names
+in order), ``words`` (text -> number of each token's word), ``word_texts`` (part -> the word of each node), ``parses``
+(part of a parsed text -> ``heads`` and ``deprels`` of its words, numbered as in ``words``; -1 for roots and ``[CLS]``)
+and ``maps``, one for each head and pair of parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``,
 ``target_part`` and, for each edge, ``source``, ``target`` and ``weight``. A prediction has ``label`` or ``labels`` and
 the classes' ``probabilities``; a tagger's has ``words``, ``tags`` and a list of ``probabilities``, a translator's the
-output ``text``, and a pretrained model's nothing. Weights have six decimal places.
+output ``text``, and a pretrained model's nothing. ``branches`` says how much each branch gives to the prediction's
+score, see :meth:`BranchScores.to_json`; null for a model without a linear branch. Numbers have six decimal places.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def to_page(attention: AttentionWeights, *, arrays: bool = False) -> dict[str, A
         "version": VERSION,
         "title": attention.title,
         "prediction": _prediction(attention),
+        "branches": None if attention.branches is None else attention.branches.to_json(),
         "tokens": {part: list(nodes) for part, nodes in attention.tokens.items()},
         "parts": list(attention.tokens),
         "words": {

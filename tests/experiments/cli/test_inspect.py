@@ -19,6 +19,7 @@ from graphattn.exceptions import DataError
 from graphattn.models import MSTransOptions, TrainingOptions
 from graphattn.models._estimators import loading
 from graphattn.models.inspection import limits
+from graphattn.models.inspection._branch_scores import note_small_share
 from graphattn.models.pretrained import SentenceEncoder
 
 
@@ -28,8 +29,12 @@ def lines(answer):
 
 
 def test_a_text(graphattn, classifier):
-    title, said, header, *rows, single = lines(graphattn("inspect", classifier, "a good film", "--top", 4))
+    answer = lines(graphattn("inspect", classifier, "a good film", "--top", 4))
     attention = load(classifier).attention("a good film")
+    of_branches, *note = attention.branches.lines()
+    assert answer[len(answer) - len(note) :] == note
+    title, said, shown, header, *rows, single = answer[: len(answer) - len(note)]
+    assert shown == of_branches
     chances = ", ".join(f"{name} {chance:.3f}" for name, chance in attention.probabilities.items())
     assert (title, said) == ("a good film", f"{attention.prediction} ({chances})")
     assert header.split() == "layer head relation source target source_token target_token weight".split()
@@ -51,21 +56,26 @@ def test_texts_of_a_file(graphattn, classifier, tmp_path):
     (tmp_path / "texts.txt").write_text("a good film\n\nbad\n")
     blocks = "\n".join(lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", 1))).split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == ["a good film", "''", "bad"]
-    assert blocks[1].split("\n")[2] == "no token has more than one edge"
+    assert blocks[1].split("\n")[3] == "no token has more than one edge"
+    model = load(classifier)
+    note = note_small_share([model.attention(text).branches for text in ("a good film", "", "bad")])
+    assert "\n".join(blocks).count("The graph encoder gives") == bool(note), "once, of all texts"
+    assert blocks[-1].endswith(note)
     same = graphattn("inspect", classifier, "-", "--top", 1, stdin="a good film\n\nbad\n")
     assert same.out.split("\n\n")[:1] == blocks[:1]
 
 
 def test_selected_weights(graphattn, classifier):
-    rows = lines(graphattn("inspect", classifier, "a good film", "--layer", 0, "--relation", "window:3", "--top", 99))[
-        3:
-    ]
+    answer = lines(graphattn("inspect", classifier, "a good film", "--layer", 0, "--relation", "window:3", "--top", 99))
+    rows = [line for line in answer if "window:3 " in line]
     table = load(classifier).attention("a good film").only(layer=0, relation="window:3").top(99)
     assert len(rows) == len(table)
 
 
 def test_weights_grouped_by_relation_and_head(graphattn, classifier):
-    *rows, single = lines(graphattn("inspect", classifier, "a good film", "--by", "relation, head", "--top", 2))[3:]
+    answer = lines(graphattn("inspect", classifier, "a good film", "--by", "relation, head", "--top", 2))
+    rows = [line for line in answer if "window:3 " in line]
+    (single,) = (line for line in answer if "heads have" in line)
     assert len(rows) == 2
     assert single == "1 of 2 heads have one edge for each token, of weight 1: window:1"
 
@@ -91,7 +101,7 @@ def test_a_tagger_and_a_pair(graphattn, tagger, pair_classifier):
     assert output[0] == "New\\xa0York won"
     output = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--top", 2))
     assert output[0] == "a film / the film"
-    assert {"source_part", "target_part"} <= set(output[2].split())
+    assert {"source_part", "target_part"} <= set(output[3].split())
 
 
 def test_the_words_that_decide_add_up_to_the_log_odds(graphattn, classifier, pair_classifier, tagger, tmp_path):
@@ -99,8 +109,9 @@ def test_the_words_that_decide_add_up_to_the_log_odds(graphattn, classifier, pai
     (tmp_path / "texts.txt").write_text("a good film\n\nbad\n")
     command = ("inspect", classifier, tmp_path / "texts.txt", "--words", "--top", 2, "--out", out, "--html", page)
     first, empty, last = "\n".join(lines(graphattn(*command))).split("\n\n")
-    title, explains, header, *rows = first.split("\n")
+    title, explains, of_branches, header, *rows = first.split("\n")
     model = load(classifier)
+    assert of_branches == str(model.attention("a good film").branches)
     label, table = model.predict(["a good film"])[0], pd.read_csv(out, keep_default_na=False)
     (probability,) = model.predict_proba(["a good film"])[0, model.classes_ == label]
     value = float(np.log(probability / (1 - probability)))
@@ -112,13 +123,13 @@ def test_the_words_that_decide_add_up_to_the_log_odds(graphattn, classifier, pai
     assert of_text.attribution.sum() == pytest.approx(value - baseline, abs=0.02)
     largest = of_text.sort_values("attribution", key=abs).word.tolist()[:-3:-1]
     assert [row.split()[0] for row in rows] == largest
-    assert empty.splitlines()[2] == "no words"
+    assert empty.splitlines()[3] == "no words"
     assert last.splitlines()[0] == "bad"
-    assert page.read_text().count("log-odds") == 3
+    assert page.read_text().count("if no word were known") == 3
     pair = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--words"))
-    assert (pair[0], pair[2].split()) == ("a film / the film", ["part", "word", "attribution"])
+    assert (pair[0], pair[3].split()) == ("a film / the film", ["part", "word", "attribution"])
     tags = lines(graphattn("inspect", tagger, "Ada saw Rome", "--words"))
-    assert {row.split()[0] for row in tags[3:]} == {"Ada", "saw", "Rome"}
+    assert {row.split()[0] for row in tags[4:7]} == {"Ada", "saw", "Rome"}
 
 
 @pytest.mark.parametrize("flag", ["--layer=0", "--by=head", "--picture=a.png", "--summary", "--other=model"])

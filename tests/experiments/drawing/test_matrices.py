@@ -1,7 +1,9 @@
 """A matrix for each head, with lines between words."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 
 import pytest
 
@@ -9,6 +11,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import draw_arcs, draw_matrices
 from graphattn.experiments.drawing._canvas import text_width
 from graphattn.models import InputOptions, MSTransOptions, TextClassifier, TrainingOptions
+from graphattn.models.inspection import BranchScores
 
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
 OPTIONS = MSTransOptions(hidden=8, head_feats=4, layers=2, heads="window:1=1,window:3=1,all=2")
@@ -30,6 +33,21 @@ def test_lines_separate_words_of_several_tokens(to_svg):
     assert len(attention.tokens["text"]) > 3
     svg = to_svg(draw_matrices(attention.only(layer=0, head=3)))
     assert len(re.findall(r"stroke: #ffffff; stroke-width: 1.2", svg)) == 4, "across and down, before both words"
+
+
+@pytest.mark.parametrize("draw", [draw_arcs, draw_matrices])
+def test_what_the_branches_give_is_below(draw, attention, read_texts, read_places):
+    branches = BranchScores("log-odds of x against y", {"n-grams": (2.1,), "graph encoder": (0.01,)})
+    figure = draw(replace(attention, branches=branches))
+    places = sorted(read_places(figure), key=itemgetter(2))
+    (first,) = (number for number, (content, *_) in enumerate(places) if content == str(branches))
+    note = places[first + 1 :]
+    assert " ".join(content for content, *_ in note).replace("- -", "--") == branches.note, "SVG has no -- in comments"
+    width = float(figure.get_size_inches()[0])
+    assert all(x + text_width(content, 8.0) < width for content, x, _ in note)
+    without = draw(replace(attention, branches=None))
+    assert not any("graph encoder" in text for text in read_texts(without))
+    assert without.get_size_inches()[1] < figure.get_size_inches()[1]
 
 
 @pytest.mark.parametrize("draw", [draw_arcs, draw_matrices])

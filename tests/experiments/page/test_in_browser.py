@@ -5,6 +5,8 @@ import time
 import numpy as np
 import pytest
 
+from graphattn.models.inspection import BranchScores
+
 
 def token(tab, number, pane=0):
     return tab.locator(".pane").nth(pane).locator(f'.token[data-token="{number}"]')
@@ -357,6 +359,22 @@ def test_predictions_of_other_tasks(show, make_result):
         tab.get_by_role("button", name="Next text").click()
         assert tab.locator(".prediction .label").inner_text() == text
         assert tab.locator(".chances").count() == 0
+
+
+def test_what_each_branch_gives_is_below_the_prediction(show, make_result):
+    small = BranchScores("log-odds of good against bad", {"n-grams": (2.1,), "graph encoder": (0.1,)})
+    large = BranchScores("log-odds of good against bad", {"n-grams": (0.1,), "graph encoder": (2.1,)})
+    results = [make_result() for _ in range(3)]
+    for result, branches in zip(results, (small, large), strict=False):
+        result.page["branches"] = branches.to_json()
+    tab = show(results)
+    shown = tab.locator(".branches")
+    assert shown.inner_text().split("\n") == [str(small), f"{small.note}."]
+    assert shown.locator("strong").count() == 1
+    tab.click(".next")
+    assert shown.inner_text() == str(large)
+    tab.click(".next")
+    assert shown.inner_text() == ""
 
 
 def luminance(colour):

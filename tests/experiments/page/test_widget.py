@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from graphattn import Sentence
-from graphattn.models.inspection import Attention, AttentionMap
+from graphattn.models.inspection import Attention, AttentionMap, BranchScores
 
 anywidget = pytest.importorskip("anywidget")
 
@@ -303,6 +303,16 @@ def test_a_saved_png_is_the_svg_in_dots(show, make_result, tmp_path):
     width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
     assert (width, height) == pytest.approx((2 * float(svg.get("width")), 2 * float(svg.get("height"))), abs=1)
     assert len(png) > 2_000
+
+
+def test_a_saved_picture_says_what_each_branch_gives(show, make_result, tmp_path):
+    result = make_result(["[CLS]", "dogs", "sleep"])
+    branches = BranchScores("log-odds of good against bad", {"n-grams": (2.1,), "graph encoder": (0.1,)})
+    result.page["branches"] = branches.to_json()
+    svg = ElementTree.parse(save(show([result]), "svg", tmp_path)).getroot()
+    texts = svg.findall(".//{*}text")
+    assert " ".join(branches.lines()) in " ".join(node.text for node in texts)
+    assert max(float(node.get("y")) for node in texts) < float(svg.get("height"))
 
 
 @pytest.mark.slow

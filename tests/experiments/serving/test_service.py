@@ -82,6 +82,7 @@ def test_an_explanation(port, estimator):
     attributions = [row["attribution"] for row in answer["attributions"]["words"]]
     np.testing.assert_allclose(attributions, words.table.attribution, atol=1e-6)
     assert answer["attributions"]["explains"] == words.explains
+    assert answer["branches"] == attention.branches.to_json()
     assert "attributions" not in post(port, "/explain", {"text": text})
 
 
@@ -128,6 +129,7 @@ def test_a_pretrained_model_has_vectors_and_attention(folder, serve_app):
         answer = post(port, "/explain", {"text": TEXTS[0], "edges": 3})
         expected = encoder.attention(TEXTS[0]).top(3)
         assert [edge["weight"] for edge in answer["edges"]] == pytest.approx(list(expected["weight"]), abs=1e-6)
+        assert answer["branches"] is None
         response, text = ask(port, "POST", "/explain", {"text": TEXTS[0], "attributions": True})
         assert (response.status, "has no prediction to explain" in text) == (422, True)
 

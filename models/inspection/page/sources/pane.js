@@ -45,6 +45,7 @@ class Pane {
     if (isNew) {
       this.hovered = null;
       showPrediction(this.root.querySelector(".prediction"), this.attention.prediction);
+      showBranches(this.root.querySelector(".branches"), this.attention.branches);
     }
     this.replaceInvalidChoices();
     this.root.querySelector(".arc-view").hidden = view !== "arcs";
@@ -194,7 +195,8 @@ class Pane {
     const heading = `layer ${layer} · ${head === ALL ? "mean of all heads" : `head ${head}`}`;
     const relations = this.selection.groups.map((group) => group.relation);
     const { width, height, draw } = (this.view === "arcs" ? this.arcs : this.matrix).toPicture();
-    return withHeading({ width, height, draw }, [this.model.name, heading].filter(Boolean).join(" · "), relations, currentColours(this.root));
+    const notes = [this.attention.branches?.text, this.attention.branches?.note].filter(Boolean);
+    return withHeading({ width, height, draw }, [this.model.name, heading].filter(Boolean).join(" · "), relations, notes, currentColours(this.root));
   }
 
   print() {

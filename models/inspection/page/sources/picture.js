@@ -2,6 +2,7 @@
 
 const PICTURE_MARGIN = 16;
 const HEADING = 44; // pixels for the heading and the legend
+const NOTE = 18; // pixels for a note
 const MOST_PIXELS = 16384; // along a side of a canvas
 const NOT_IN_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // tokens may have control characters
 const SVG = "http://www.w3.org/2000/svg";
@@ -115,11 +116,14 @@ class SvgContext {
   }
 }
 
-/** A picture with a heading and a legend of relations above it. */
-function withHeading({ width, height, draw }, heading, relations, colours) {
+/** A picture with a heading and a legend of relations above it, and notes below it. */
+function withHeading({ width, height, draw }, heading, relations, notes, colours) {
+  const below = height + HEADING + 2 * PICTURE_MARGIN;
+  const lines = notes.flatMap((note) => wrapText(note, LABEL_FONT, width));
+  const total = below + NOTE * lines.length;
   const drawAll = (context) => {
     Object.assign(context, { fillStyle: colours.card, globalAlpha: 1 });
-    context.fillRect(0, 0, width + 2 * PICTURE_MARGIN, height + HEADING + 2 * PICTURE_MARGIN);
+    context.fillRect(0, 0, width + 2 * PICTURE_MARGIN, total);
     context.save();
     context.translate(PICTURE_MARGIN, PICTURE_MARGIN);
     Object.assign(context, { font: LABEL_FONT, fillStyle: colours.ink, textAlign: "left", textBaseline: "middle" });
@@ -131,11 +135,25 @@ function withHeading({ width, height, draw }, heading, relations, colours) {
       context.fillText(relation, x + 21, 26);
       x += 40 + context.measureText(relation).width;
     }
+    context.fillStyle = colours.ink;
+    lines.forEach((line, number) => context.fillText(line, 0, below - PICTURE_MARGIN + NOTE * number, width));
     context.translate(0, HEADING);
     draw(context);
     context.restore();
   };
-  return { width: width + 2 * PICTURE_MARGIN, height: height + HEADING + 2 * PICTURE_MARGIN, draw: drawAll };
+  return { width: width + 2 * PICTURE_MARGIN, height: total, draw: drawAll };
+}
+
+/** The lines of a text that fit into a width; a longer word is a line of its own. */
+function wrapText(text, font, width) {
+  ruler.font = font;
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && ruler.measureText(longer).width <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 async function savePicture(picture, name) {

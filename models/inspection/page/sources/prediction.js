@@ -13,6 +13,12 @@ function showPrediction(root, prediction) {
   }
 }
 
+/** How much each branch gives to the score of the prediction; the note stands out if the weights say little about it. */
+function showBranches(root, branches) {
+  root.replaceChildren(branches?.text ?? "");
+  if (branches?.note) root.append(element("strong", { textContent: `${branches.note}.` }));
+}
+
 function verdict(text, kind = text.length > 40 ? "long" : "") {
   return element("p", { className: `label ${kind}`, dir: "auto", textContent: text });
 }

@@ -14,6 +14,7 @@ class Attention {
   constructor(packed) {
     this.title = packed.title;
     this.prediction = packed.prediction;
+    this.branches = packed.branches;
     this.kept = packed.kept;
     this.maps = packed.maps;
     this.packedEdges = packed.edges;

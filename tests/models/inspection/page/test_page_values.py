@@ -13,7 +13,8 @@ def test_the_page_equals_the_table(estimators):
     estimator, (first, second) = estimators["pair"]
     attention = estimator.attention((first, second))
     page = json.loads(json.dumps(attention.to_page()))
-    assert list(page) == ["version", "title", "prediction", "tokens", "parts", "words", "word_texts", "parses", "maps"]
+    about = ["version", "title", "prediction", "branches"]
+    assert list(page) == [*about, "tokens", "parts", "words", "word_texts", "parses", "maps"]
     assert page["word_texts"] == {part: list(words) for part, words in attention.words.items()}
     assert page["title"] == "the longest dogs bark loudly today / dogs sleep"
     assert page["prediction"]["label"] == attention.prediction
