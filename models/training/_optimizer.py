@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -29,10 +31,23 @@ def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: Traini
     param_groups = [
         {"params": parameters, "lr": rate, "weight_decay": decay} for (rate, decay), parameters in groups.items()
     ]
-    if options.optimizer == "sgd":
-        return torch.optim.SGD(param_groups, lr=options.learning_rate, momentum=0.9, fused=fused)
-    optimizer_class = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
-    return optimizer_class(param_groups, lr=options.learning_rate, betas=(0.9, options.beta2), fused=fused)
+    classes = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    optimizer_class: Any = classes[options.optimizer]
+    if fused:  # DeepSpeed looks for PyTorch's own
+        optimizer_class = _without_compiler(optimizer_class)
+    momentum: dict[str, Any] = {"momentum": 0.9} if options.optimizer == "sgd" else {"betas": (0.9, options.beta2)}
+    return optimizer_class(param_groups, lr=options.learning_rate, fused=fused, **momentum)
+
+
+def _without_compiler(optimizer_class: type[torch.optim.Optimizer]) -> Any:
+    """The same optimizer without the decorators that keep ``torch.compile`` out.
+
+    They import ``torch._dynamo`` and SymPy, which takes longer than to import PyTorch.
+    """
+    names = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+    methods = {name: inspect.unwrap(getattr(optimizer_class, name)) for name in names}
+    step = torch.no_grad()(inspect.unwrap(optimizer_class.step))
+    return type(optimizer_class.__name__, (optimizer_class,), {**methods, "step": step})
 
 
 def relative_rate(step: int, steps: int, options: TrainingOptions) -> float:

@@ -57,6 +57,23 @@ def test_what_needs_no_trainer_loads_no_lightning():
     assert loaded & {"lightning", "pandas", "scipy", "sklearn", "sympy", "transformers"} == set()
 
 
+@pytest.mark.slow
+def test_optimizers_load_no_compiler():
+    script = """
+from torch import nn
+from graphattn.models import TrainingOptions
+from graphattn.models.training._optimizer import make_optimizer
+layer = nn.Linear(2, 2)
+for name in ("adam", "adamw", "sgd"):
+    optimizer = make_optimizer(layer, {}, TrainingOptions(optimizer=name))
+    layer.weight.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.load_state_dict(optimizer.state_dict())
+"""
+    assert list_loaded(script) & {"lightning", "sympy"} == set()
+
+
 def test_help_loads_nothing_slow():
     commands = [[], ["train"], ["predict"], ["evaluate"], ["build"], ["demo"], ["bench"]]
     assert list_loaded(COMMANDS.format([[*words, "--help"] for words in commands])) & SLOW == set()
