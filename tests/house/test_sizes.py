@@ -1,11 +1,13 @@
-"""What stays small: the root of models, the estimator, and the task that docs/extend.md writes."""
+"""What stays small: the root of models, the estimator, a task and its parts, and the task of docs/extend.md."""
 
 import inspect
 import re
 
-from graphattn.models import Estimator
+import pytest
 
-MOST_MODULES, MOST_PUBLIC, MOST_PRIVATE, MOST_LINES = 8, 30, 20, 25
+from graphattn.models import Estimator, Labels, Predictor, Task
+
+MOST_MODULES, MOST_PUBLIC, MOST_PRIVATE, MOST_OF_TASK, MOST_LINES = 8, 30, 20, 25, 25
 
 
 def test_models_has_few_modules_at_its_root(root):
@@ -22,6 +24,12 @@ def test_an_estimator_has_few_methods_of_its_own():
 def test_an_estimator_has_one_base_at_each_level():
     for level in inspect.getmro(Estimator)[:-1]:
         assert len(level.__bases__) == 1
+
+
+@pytest.mark.parametrize("part", [Task, Labels, Predictor], ids=lambda part: part.__name__)
+def test_a_task_and_its_parts_have_few_methods(part):
+    methods = [value for value in vars(part).values() if inspect.isroutine(value) or isinstance(value, property)]
+    assert len(methods) <= MOST_OF_TASK
 
 
 def test_a_task_is_short(root):

@@ -10,7 +10,7 @@ import pytest
 from graphattn.builders import Sentence
 from graphattn.builders.readers._formats import corpus_kind
 from graphattn.exceptions import DataError
-from graphattn.models import TASKS, Estimator, SequenceTagger, Task, TextClassifier
+from graphattn.models import TASKS, Estimator, Labels, Predictor, SequenceTagger, Task, TextClassifier
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._estimators.tasks.tag import Tagging
 from graphattn.models._estimators.tasks.translate import Translation
@@ -38,6 +38,14 @@ def test_a_task_describes_itself(name):
     assert task.name == name
     assert (corpus_kind(task.corpus_kind).second is True) == (task.texts_per_input == 2)
     assert task.output_formats[0] == "json"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_has_its_own_labels_and_head(name):
+    task, other = TASKS[name]().task_, TASKS[name]().task_
+    assert isinstance(task.labels, Labels)
+    assert isinstance(task.head, Predictor)
+    assert task.labels is not other.labels
 
 
 @pytest.mark.parametrize(
