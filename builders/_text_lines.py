@@ -273,7 +273,7 @@ def open_text(path: FilePath, encoding: str | None = None, *, split_returns: boo
             raise _empty_error(name)
         reject_lfs_pointer(head, name)
         compression = _detect_compression(head) if is_standard_input(path) else split_suffix(path)[1]
-        stream = _decompress(packed, compression, resources)
+        stream = _decompress(packed, compression, resources) if compression else packed
         if encoding is not None and _ARCHIVES.get(compression) is not open_table:
             stream = io.BufferedReader(Utf8Stream(stream, encoding, name))
         head = _peek(stream, name)
@@ -325,8 +325,6 @@ def _standard_input(resources: ExitStack) -> io.BufferedReader:
 
 
 def _decompress(packed: io.BufferedReader, compression: str, resources: ExitStack) -> io.BufferedReader:
-    if not compression:
-        return packed
     archive = cast(io.RawIOBase, _ARCHIVES[compression](packed))
     # The archives' own readline runs in Python; a buffer around them is several times faster.
     return resources.enter_context(io.BufferedReader(archive, 1 << 16))

@@ -107,9 +107,10 @@ class Edges:
         *,
         checked: bool = False,
     ):
-        _check_types("indptr", indptr, "indices", indices)
-        if not (checked or indptr.is_meta):
-            _check_bounds(indptr, indices, num_sources, edge_ids)
+        if not checked:
+            _check_types("indptr", indptr, "indices", indices)
+            if not indptr.is_meta:
+                _check_bounds(indptr, indices, num_sources, edge_ids)
         self.indptr, self.num_sources = indptr, num_sources
         self.edge_ids = None if edge_ids is None else _clone_if_inference(edge_ids.long())
         self.num_edges = int(indices.shape[0])

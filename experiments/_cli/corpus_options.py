@@ -126,7 +126,7 @@ class CorpusOptions(Options):
         options = {
             item.metadata.get("reader", item.name): getattr(self, item.name)
             for item in fields(self)
-            if item.name != "format" and item.name in self.non_default
+            if item.name != "format" and getattr(self, item.name) != item.default
         }
         for name in {"text", "second", "label", "sentence_column"} & options.keys():
             if "," in str(options[name] or ""):

@@ -57,13 +57,16 @@ class ModelSettings:
         from graphattn.experiments._cli.user_modules import list_imported_modules
         from graphattn.models._files.hub import find_model
         from graphattn.models._files.saving import read_digest
-        from graphattn.models.pretrained._checkpoint import digest_directory
 
         load_once.cache_clear()  # the model of an earlier command in this process
         threads = max(1, torch.get_num_threads() // jobs) if jobs > 1 and engine == "local" else None
-        if not is_hugging_face:
+        if is_hugging_face:
+            from graphattn.models.pretrained._checkpoint import digest_directory
+
+            digest = digest_directory(path)
+        else:
             path = find_model(path)
-        digest = digest_directory(path) if is_hugging_face else read_digest(path)
+            digest = read_digest(path)
         options |= {
             "device": device if engine == "ray" else str(find_device(device)),
             "modules": list_imported_modules(),

@@ -201,7 +201,7 @@ class TextInputs:
     def encode(self, texts: Texts, make_targets: Callable[[Any, str], Any], parsing: ParsingOptions) -> Corpus:
         """Encode texts; ``make_targets`` turns labels, and the name of their corpus for errors, into targets.
 
-        Texts without labels, which are to be predicted, are compared with those of the training set.
+        Texts without labels, which are to be predicted, are compared with those of the training set, with one warning.
         """
         self.check(texts)
         targets = None if texts.labels is None else make_targets(texts.labels, texts.where)
@@ -223,20 +223,14 @@ class TextInputs:
             if cut:
                 warn_of_truncation(self.describe_truncation(cut, tokens, data_set))
         self.check_lengths(corpus, texts.numbers, data_set)
-        if targets is None:
-            self._compare_words(texts, corpus)
+        if targets is None and not self._warned_of_words:
+            expected = self.unknown_words
+            warning = warn_about_words(texts, corpus.layouts, self.vocabulary, cut=self.cut_words, expected=expected)
+            if warning is not None:
+                self._warned_of_words = True
+                warn_caller(warning)
         corpus.targets = targets
         return corpus if texts.weights is None else corpus.with_weights(texts.weights)
-
-    def _compare_words(self, texts: Texts, corpus: Corpus) -> None:
-        """Warn once of texts whose words are not those of the training set."""
-        if self._warned_of_words:
-            return
-        cut_words, expected = self.cut_words, self.unknown_words
-        warning = warn_about_words(texts, corpus.layouts, self.vocabulary, cut=cut_words, expected=expected)
-        if warning is not None:
-            self._warned_of_words = True
-            warn_caller(warning)
 
     def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""

@@ -235,7 +235,7 @@ def read_digest(path: Path) -> str:
     path = _resolve_interrupted_save(path)
     if is_run(path):
         return file_sha256(path / CHECKPOINT)
-    return json_checksum(_read_config(path))
+    return json_checksum(_parse_config(path, _read_config_text(path)))
 
 
 def is_run(path: Path) -> bool:

@@ -72,11 +72,6 @@ class Pool:
         self.unused.clear()
 
 
-def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """An uninitialised CPU tensor, float32 or float64, from the shared pool."""
-    return _shared_pool.empty(shape, dtype)
-
-
 def round_up(size: int) -> int:
     """Round up by an eighth at most, so that batches of similar size reuse the same memory."""
     step = 1 << (size.bit_length() - 4)
@@ -89,6 +84,8 @@ def _reset_pools() -> None:
 
 
 _shared_pool = Pool(MAX_UNUSED_BYTES)
+empty = _shared_pool.empty
+"""Memory for results from the shared pool, see :meth:`Pool.empty`."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_pools)

@@ -35,16 +35,10 @@ class KernelCall:
             self.seeds[:] = (seeds ^ heads * 0x85EBCA6B) & 0xFFFFFFFF
         self.computed = [span for span in self.spans if span.num_heads and not span.copies]
         self.copied = [span for span in self.spans if span.num_heads and span.copies]
-
-    @cached_property
-    def num_nodes(self) -> int:
+        self.num_nodes = self.spans[0].edges.num_destinations
         """N_dst; tensors may have more rows, to pad them."""
-        return self.spans[0].edges.num_destinations
-
-    @cached_property
-    def num_edges(self) -> int:
+        self.num_edges = sum(span.num_heads * span.edges.num_edges for span in self.computed)
         """Number of weights, those of all heads that kernels compute."""
-        return sum(span.num_heads * span.edges.num_edges for span in self.computed)
 
     @cached_property
     def weight_starts(self) -> np.ndarray:
