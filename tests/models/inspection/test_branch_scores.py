@@ -72,7 +72,7 @@ def test_of_a_regressor_they_add_up_to_the_difference_from_the_mean(fit, kind):
     model, text = fit(kind)
     (branches, prediction) = model.attention(text).branches, model.predict([text])[0]
     assert branches.explains.startswith("the predicted value minus the mean of ")
-    assert add_up(branches) + model.task_.mean == pytest.approx([prediction], abs=1e-5)
+    assert add_up(branches) + model.explainer_.mean == pytest.approx([prediction], abs=1e-5)
 
 
 def test_of_a_tagger_they_add_up_to_the_ratio_of_marginals_of_each_word(fit):
