@@ -19,6 +19,7 @@ from graphattn.options import Options, list_options, option
 
 if TYPE_CHECKING:
     from graphattn.experiments.benchmarks._contenders import Settings
+    from graphattn.experiments.benchmarks._frontier import FrontierSettings
     from graphattn.experiments.benchmarks._report import BenchmarkReport
 
 
@@ -39,6 +40,12 @@ class BenchOptions(Options):
     precision: str = option("32", "On a GPU, the number format of contenders.", choices=("32", "bf16"))
     seconds: float = option(120.0, "Seconds after which no new round on a workload starts.", min=0)
     pretrained: str | None = option(None, "Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2).")
+    data_sets: str | None = option(
+        None, "Comma-separated data sets (default: sst2,r8,20ng,imdb,sick,conll2003); sst2:500 has 500 examples."
+    )
+    only: str = option("", "Comma-separated data sets, contenders, or both: r8,tfidf,'sst2/spacy*' (default: all).")
+    limit: float = option(7200.0, "CPU seconds after which a contender is stopped.", min=1)
+    pythons: str = option("", "Other environments of peers: flair=/path/to/python.")
     jobs: int = option(2, "Processes that build.", min=1)
     data: Path | None = option(None, "Data folder (default: the one GRAPHATTN_DATA names).")
     folder: Path | None = option(None, "Folder for temporary files (default: the system's).")
@@ -138,13 +145,20 @@ BENCHMARKS = {
         "--jobs 2",
         "jobs data folder out",
     ),
+    "frontier": Benchmark(
+        "CPU time of training against the score on the test set, for our command line and other libraries.",
+        "--only 'sst2/linear,sst2/tfidf' --out docs/benchmarks",
+        "data_sets only limit pythons pretrained data folder out quick",
+    ),
     "all": Benchmark(
-        "All benchmarks but shapes, kernels, serve, store and corpora, one after the other.",
+        "All benchmarks but shapes, kernels, serve, store, corpora and frontier, one after the other.",
         "--out docs/benchmarks",
         "repeats threads seconds out quick",
     ),
 }
-ALL = tuple(name for name in BENCHMARKS if name not in ("shapes", "kernels", "serve", "store", "corpora", "all"))
+ALL = tuple(
+    name for name in BENCHMARKS if name not in ("shapes", "kernels", "serve", "store", "corpora", "frontier", "all")
+)
 """The benchmarks of ``all``."""
 
 
@@ -230,6 +244,9 @@ def measure(name: str, options: BenchOptions) -> BenchmarkReport:
         return function(options.sentences, options.jobs, folder=options.folder)
     if name == "corpora":
         return function(options.jobs, data=options.data, folder=options.folder)
+    if name == "frontier":
+        places: dict[str, Any] = {"data": options.data, "folder": options.folder, "out": options.out}
+        return function(_make_frontier_settings(options), **places, pretrained=options.pretrained)
 
     settings = _make_settings(options, module.LENGTHS, module.QUICK, one_run=name == "memory")
     texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
@@ -248,6 +265,20 @@ def _make_settings(
     device = _find_device(options)
     names = _split("--lengths", options.lengths) or lengths
     return Settings(names, repeats, peers, options.seconds, device, options.precision)
+
+
+def _make_frontier_settings(options: BenchOptions) -> FrontierSettings:
+    from graphattn.experiments.benchmarks._frontier import DATA_SETS, QUICK, FrontierSettings
+
+    pairs = [word.partition("=") for word in _split("--pythons", options.pythons or None) or ()]
+    if not all(path for _, _, path in pairs):
+        raise ConfigError(f"--pythons is {options.pythons!r}; give peers and paths: flair=/path/to/python")
+    return FrontierSettings(
+        _split("--data-sets", options.data_sets) or (QUICK if options.quick else DATA_SETS),
+        _split("--only", options.only or None) or (),
+        options.limit,
+        {name: path for name, _, path in pairs},
+    )
 
 
 def _find_device(options: BenchOptions) -> str:
