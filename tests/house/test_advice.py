@@ -121,8 +121,12 @@ def find_wrong_flags(module, flags):
 PYTHON_ONLY = {"by", "rank", "target", "x", "prefix", "output", "word", "warm_start", "maps"}
 # Options of the command line alone: of messages about corpora and the models that commands load.
 COMMANDS_ONLY = {"threshold", "text_column", "label_column", "output"}
-# Flags of other programs.
-NO_MESSAGES = {"graphattn.experiments._commit", "graphattn.experiments._cli.synonyms"}
+# Flags of other programs, and of `train` in the table of a benchmark.
+NO_MESSAGES = {
+    "graphattn.experiments._commit",
+    "graphattn.experiments._cli.synonyms",
+    "graphattn.experiments.benchmarks._frontier",
+}
 
 
 def test_options_in_messages_exist(modules, flags, arguments):
