@@ -44,7 +44,7 @@ class BenchOptions(Options):
         None, "Comma-separated data sets (default: sst2,r8,20ng,imdb,sick,conll2003); sst2:500 has 500 examples."
     )
     only: str = option("", "Comma-separated data sets, contenders, or both: r8,tfidf,'sst2/spacy*' (default: all).")
-    limit: float = option(7200.0, "CPU seconds after which a contender is stopped.", min=1)
+    limit: float = option(7200.0, "CPU seconds of training after which a contender is stopped.", min=1)
     pythons: str = option("", "Other environments of peers: flair=/path/to/python.")
     jobs: int = option(2, "Processes that build.", min=1)
     data: Path | None = option(None, "Data folder (default: the one GRAPHATTN_DATA names).")

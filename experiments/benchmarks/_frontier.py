@@ -405,7 +405,8 @@ class Runner:
             flags = self._fill_in(entry.get_flags(files.task))
             self._warm_up(files, flags)
             arguments = _list_train_arguments(files.task, files.path("train"), files.path("dev"), model, flags)
-        return run_process([sys.executable, "-m", "graphattn", *arguments], self.folder, self.settings.limit)
+        limit = math.inf if verb == "test" else self.settings.limit
+        return run_process([sys.executable, "-m", "graphattn", *arguments], self.folder, limit)
 
     def _warm_up(self, files: Files, flags: Sequence[str]) -> None:
         """Compile kernels by training on a few examples, once for each task with and without a pretrained model."""
@@ -425,10 +426,11 @@ class Runner:
 
     def _run_peer(self, entry: Entry, files: Files, model: Path, verb: str) -> Used:
         python = self.settings.pythons.get(entry.name, sys.executable)
+        limit = math.inf if verb == "predict" else self.settings.limit
         # without -P, Python would find the modules beside the script
         command = [python, "-P", str(PEERS_SCRIPT), verb, entry.name, str(files.folder), str(model)]
         try:
-            return run_process([*command, *self._fill_in(entry.flags)], self.folder, self.settings.limit)
+            return run_process([*command, *self._fill_in(entry.flags)], self.folder, limit)
         except CpuLimitError:
             raise
         except UnableError as error:
@@ -457,7 +459,7 @@ def run_process(command: Sequence[str], folder: Path, most_seconds: float) -> Us
         raise UnableError("this system does not measure the CPU time of processes that ended")
     import resource
 
-    limit = math.ceil(most_seconds)
+    limits = (math.ceil(most_seconds), math.ceil(most_seconds) + 5) if most_seconds < math.inf else None
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as out,
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
@@ -470,7 +472,7 @@ def run_process(command: Sequence[str], folder: Path, most_seconds: float) -> Us
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=errors,
-            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (limit, limit + 5)),
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, limits) if limits else None,
         )
         try:
             _, status, used = os.wait4(process.pid, 0)
@@ -484,7 +486,7 @@ def run_process(command: Sequence[str], folder: Path, most_seconds: float) -> Us
         errors.seek(0)
         cpu_seconds = used.ru_utime + used.ru_stime
         if process.returncode:
-            if process.returncode == -signal.SIGXCPU or cpu_seconds >= limit:
+            if process.returncode == -signal.SIGXCPU or cpu_seconds >= most_seconds:
                 raise CpuLimitError(f"stopped after {most_seconds:g} CPU s")
             lines = errors.read().strip().splitlines() or [f"ended with code {process.returncode}, no message"]
             raise UnableError(lines[-1].removeprefix("error: "))
