@@ -519,7 +519,7 @@ def list_peers_above(rows: Sequence[Record]) -> list[str]:
     for data_set in dict.fromkeys(row["data_set"] for row in rows):
         here = [row for row in rows if row["data_set"] == data_set]
         above = []
-        if all(row["is_peer"] for row in here):
+        if len({row["is_peer"] for row in here}) < 2:  # nothing to compare
             continue
         for row in here:
             if not row["is_peer"] or not _SHORTEST <= row["cpu_seconds"] <= _LONGEST:
