@@ -104,9 +104,13 @@ class TrainingOptions(Options):
 
     epochs: int | None = option(
         None,
-        "maximum number of passes over the training set (default: 20; fewer for more than 7,500 examples)",
-        min=1,
+        "maximum number of passes over the training set (default: 20; fewer for more than 7,500 examples); 0: the "
+        "linear model alone",
+        min=0,
         common=True,
+    )
+    minutes: float | None = option(
+        None, "time for training: as many epochs as fit, by the speed of the first steps", above=0, common=True
     )
     batch_size: int = option(32, "maximum number of sentences in a batch (over all processes)", min=1, common=True)
     max_tokens: int | None = option(
@@ -205,7 +209,9 @@ class TrainingOptions(Options):
 
         Small training sets have more epochs, so that ``least`` examples are read in total.
         """
-        return self.epochs or max(3, min(maximum, visits // examples), -(-least // examples))
+        if self.epochs is not None:
+            return self.epochs
+        return max(3, min(maximum, visits // examples), -(-least // examples))
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""

@@ -29,7 +29,12 @@ Groups = Mapping[str, Any]
 
 SET, DEFAULT = "set", "default"
 """Reasons of values that no layer decided."""
-OF_TRAINING = (TRAINED, TUNING, TRAINING_SET) = ("model to continue from", "cross-validation", "training set")
+OF_TRAINING = (TRAINED, TUNING, TRAINING_SET, MINUTES) = (
+    "model to continue from",
+    "cross-validation",
+    "training set",
+    "minutes",
+)
 """Names of layers that are known in training only."""
 
 
@@ -43,6 +48,8 @@ class Facts:
     """Whether predicates are marked in the training set."""
     metric: str | None = None
     """The dev metric, if the dev set is not fit for the one that the options ask for."""
+    epochs: int | None = None
+    """The number of epochs that fit into ``minutes``, once the speed is known."""
     tuning: Values = field(default_factory=dict)
     """The way of training that cross-validation chose."""
     trained: Values = field(default_factory=dict)
@@ -243,9 +250,15 @@ def _of_other_options_of_task(task: type[Task], options: Groups, facts: Facts) -
     return task.derive_options(options)
 
 
+def _of_minutes(task: type[Task], options: Groups, facts: Facts) -> Values:
+    return {} if facts.epochs is None else {"training": {"epochs": facts.epochs}}
+
+
 def _of_training_set(task: type[Task], options: Groups, facts: Facts) -> Values:
     training = options["training"]
-    if facts.examples is None or options["pretrained"].frozen:  # a frozen model has no epochs
+    if (
+        training.minutes is not None or facts.examples is None or options["pretrained"].frozen
+    ):  # a frozen model has no epochs
         return {}
     counts = DEFAULT_EPOCHS if options["pretrained"].pretrained and task.fine_tuning else {}
     return {"training": {"epochs": training.resolve_epochs(facts.examples, **counts)}}
@@ -281,6 +294,7 @@ def _limits_of_training_set(task: type[Task], options: Groups, facts: Facts) -> 
 
 
 LIMITS = (
+    Layer(MINUTES, _of_minutes),
     Layer("task", _without_branch),
     Layer("other options", _limits_of_task),
     Layer(TRAINING_SET, _limits_of_training_set),
@@ -303,6 +317,7 @@ def check_options(task: type[Task], options: Groups) -> None:
         of_group.validate()
     task.check_options(options["encoder"], options)
     _check_encoder(options)
+    _check_epochs(options)
     if "head" in options:
         _check_head(task, options)
 
@@ -313,6 +328,14 @@ def _check_encoder(options: Groups) -> None:
             "{encoder=pretrained} needs {pretrained}: a Hugging Face directory, or OWNER/NAME on the hub",
             options=("encoder", "pretrained"),
         )
+
+
+def _check_epochs(options: Groups) -> None:
+    training = options["training"]
+    has_branch = "head" in options and options["head"].linear_branch
+    if training.epochs == 0 and not (has_branch or options["pretrained"].frozen):
+        problem = "{epochs=0} leaves nothing to train without {linear_branch}"
+        raise ConfigError(f"{problem}; give a larger number", options=("epochs", "linear_branch"))
 
 
 def _check_head(task: type[Task], options: Groups) -> None:

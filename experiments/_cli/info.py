@@ -197,11 +197,10 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
     header = ("epoch", *(name.replace("_", " ") for name in names), "")
     note = f"; dev metrics are those of {estimator.task.dev_search}" if estimator.task.dev_search else ""
     metrics_of_both = estimator.dev_metrics()
-    parts = ["the linear branch"] if "linear" in estimator.mixture_ else []
-    parts += ["thresholds"] if estimator.task_.head.thresholds is not None else []
-    if parts and any(best.get(f"dev_{name}") != value for name, value in metrics_of_both.items()):
+    has_thresholds = estimator.task_.head.thresholds is not None
+    if has_thresholds and any(best.get(f"dev_{name}") != value for name, value in metrics_of_both.items()):
         value = metrics_of_both[estimator.main_metric]
-        note = f"; with {' and '.join(parts)} dev {estimator.main_metric} {value:.4g}"
+        note = f"; with thresholds dev {estimator.main_metric} {value:.4g}"
     return [*align_table(header, rows), f"* has the weights that are kept{note}"]
 
 

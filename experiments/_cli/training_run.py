@@ -54,7 +54,7 @@ def fit_and_save(
         _hint_at_vectors(estimator, examples["training"])
     is_first = is_first_process(estimator.training)
     tracker = None if logger is None or not is_first else _start_tracker(logger, plan, out, run_dir)
-    callbacks = [*([EpochLines(_describe_dev_metrics(estimator))] if report else []), *([tracker] if tracker else [])]
+    callbacks = [*([EpochLines(estimator.task.dev_search)] if report else []), *([tracker] if tracker else [])]
     try:
         estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
@@ -86,17 +86,12 @@ def fit_and_save(
         if not tests and "dev" in corpora:
             reports["dev"] = estimator.report(*corpora["dev"], unknown="wrong")
         _log_results(tracker, reports, notes)
-    finish_run(run_dir, out)
+    if not estimator.was_stopped_:  # with its checkpoint, training can go on
+        finish_run(run_dir, out)
     if unmeasured is not None:
         print_run(figures, out)
         raise unmeasured
     return figures
-
-
-def _describe_dev_metrics(estimator: Estimator) -> str | None:
-    """What the dev metrics of an epoch measure, if not the final model."""
-    head = estimator.resolve_options().get("head")
-    return "graph encoder alone" if head is not None and head.linear_branch else estimator.task.dev_search
 
 
 def _start_tracker(logger: str, plan: TrainingPlan, out: Path, run_dir: str | None) -> Tracker:
@@ -201,12 +196,12 @@ def choose_run_folder(values: Values, out: Path) -> str | None:
 
 def finish_run(run_dir: str | None, out: Path) -> None:
     """Remove the checkpoints of a run whose model is saved, and the model of an earlier divergence."""
-    from graphattn.models._files.saving import CHECKPOINT, is_model_directory
+    from graphattn.models._files.saving import CHECKPOINT, LINEAR, is_model_directory
     from graphattn.models.training._checkpoints import BEST
 
     if not run_dir:
         return
-    for name in (CHECKPOINT, BEST):
+    for name in (CHECKPOINT, LINEAR, BEST):
         Path(run_dir, name).unlink(missing_ok=True)
     kept = Path(run_dir, BEST_MODEL)
     if is_model_directory(kept) and kept.resolve() != out.resolve():
@@ -224,7 +219,7 @@ def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str,
         "encoder": estimator.encoder_.name,
         "parameters": count_parameters(estimator.model_),
         "examples": examples,
-        "epochs": len(estimator.history_),
+        "epochs": estimator.history_[-1]["epoch"],
         "best_epoch": best["epoch"],
     }
     dev = estimator.dev_metrics()

@@ -108,6 +108,8 @@ class Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphAttnWarning)
             estimator.fit(*self.training, dev=self.dev)
+            if estimator.was_stopped_:
+                raise KeyboardInterrupt
         return estimator.dev_metrics()[estimator.training_.metric or estimator.main_metric]
 
     def collect_fixed_options(self, encoder: str) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def _train_and_measure(
     return {
         **figures,
         "best_epoch": estimator.best_epoch()["epoch"],
-        "epochs": len(estimator.history_),
+        "epochs": estimator.history_[-1]["epoch"],
         **({"training_seconds": round(training_seconds, 1), "tunings": estimator.mixture_} if corpus.each else {}),
         "parameters": count_parameters(model),
         "parameters_besides_words": count_parameters(model)

@@ -115,6 +115,9 @@ class Estimator(ScikitLearn):
             docs/train.md explains. A tagger's examples are sentences; a translator's dev metrics ignore weights
         callbacks : Lightning's callbacks for the trainer; picklable for several processes
 
+        Ctrl-C ends training and keeps the best epoch so far, or the linear model before the first has ended; a second
+        one aborts the fit.
+
         Raises
         ------
         DataError
@@ -133,7 +136,7 @@ class Estimator(ScikitLearn):
             empty, where = "there are no training examples", "training set"
             examples = self.read_examples(X, y, empty=empty, where=where, sample_weight=sample_weight)
             validated = choose_tuning(self, examples, dev, callbacks) if previous is None else None
-            self._dev_results = Fit(self, examples, dev, previous, callbacks, validated).run()
+            self._dev_results = Fit(self, examples, dev, previous, callbacks, validated, may_stop=True).run()
         return self
 
     # -- predicting ----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,12 +30,20 @@ from graphattn.models._estimators.warm_start import check_same_kind, copy_model,
 from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import count_truncation, predict_corpus
 from graphattn.models.heads._word_features import WordFeatureBranch
-from graphattn.models.training._branch_fitting import fit_linear_branch
+from graphattn.models.training._budget import count_epochs, make_batches, measure_epoch, read_epochs
 from graphattn.models.training._callback import AnyCallback
 from graphattn.models.training._contrastive import train_contrastive
 from graphattn.models.training._decisions import Numbers, ScoredTexts, split_folds
 from graphattn.models.training._frozen import fit_frozen
 from graphattn.models.training._hints import hint_at_loss
+from graphattn.models.training._mixture import (
+    LINEAR_ALONE,
+    TYPICAL,
+    LinearModel,
+    MeasureDevSet,
+    fit_linear_model,
+    name_metrics,
+)
 from graphattn.models.training._plain_torch import plain_torch
 from graphattn.models.training._processes import is_first_process
 from graphattn.models.training.callbacks import Tracker, make_log
@@ -49,7 +58,8 @@ class Fit:
     """One fit of an estimator, whose options are prepared.
 
     ``dev`` is the user's dev set, ``previous`` the estimator to continue from, and ``validated`` are scores of the
-    training texts by cross-validation, if the way of training was chosen so.
+    training texts by cross-validation, if the way of training was chosen so. With ``may_stop``, Ctrl-C ends training
+    and keeps the best epoch so far.
     """
 
     model: Any
@@ -63,6 +73,10 @@ class Fit:
     """(S, C) scores of the dev set by what was not fitted to it; None if they are those of the model."""
     decisions: list[Any] | None = None
     """Decisions for the dev set by what was not fitted to it; None if they are those of the model."""
+    linear: LinearModel | None = None
+    """The linear model beside the graph encoder."""
+    linear_row: dict[str, float] | None = None
+    """Its row of the history."""
 
     def __init__(
         self,
@@ -72,9 +86,12 @@ class Fit:
         previous: EstimatorState | None = None,
         callbacks: Sequence[AnyCallback] = (),
         validated: ScoredTexts | None = None,
+        *,
+        may_stop: bool = False,
     ):
         self.estimator, self.examples, self.dev, self.previous = estimator, examples, dev, previous
         self.callbacks, self.validated = callbacks, validated
+        self.started, self.may_stop = time.monotonic(), may_stop
         self.task: Task = estimator.task_
         self.inputs: TextInputs = estimator.text_inputs_
         self._read_options()
@@ -89,10 +106,11 @@ class Fit:
             self._make_model(training)
         self._encode_sets(training)
         check_encoder(self.model, self.corpus)
+        self._fit_linear_model()
         self._train(device)
         self.model.to(device)  # which Lightning left
-        self._add_linear_branch()
-        self.model.to(device)  # which a linear branch leaves
+        self.inputs.finish(self.corpus)
+        self._add_linear_model()
         self._fit_decisions()
         return self._review()
 
@@ -182,6 +200,29 @@ class Fit:
 
     # -- training ------------------------------------------------------------------------------------------------------
 
+    def _fit_linear_model(self) -> None:
+        """Fit the linear model, if the options ask for one: the first row of the history has its metrics."""
+        self.estimator.history_ = []
+        if "head" not in self.options or not self.options["head"].linear_branch:
+            return
+        metric, words = self.training.metric or self.task.labels.main_metric, self.inputs.vocabulary.words
+        self.linear = fit_linear_model(self.model.head, self.corpus, self.dev_corpus, words, metric)
+        self.inputs.has_branch = isinstance(self.linear.branch, WordFeatureBranch)
+        self.linear_row = {"epoch": 0, **self.linear.describe_factors()}
+        if self._evaluate is not None:
+            self.linear_row |= name_metrics(self._evaluate(self.linear.decide_alone()))
+
+    def _announce_linear_model(self) -> None:
+        """Print the metric of the linear model, once a model of it can be loaded."""
+        if self.linear is None or self.linear_row is None:
+            return
+        key, seconds = f"dev_{self.metric}", f"{self.linear.seconds:.1f} s"
+        parts = [f"dev {self.metric.replace('_', ' ')} {self.linear_row[key]:.2f}"] if key in self.linear_row else []
+        use = (
+            "" if self.training.run_dir is None else f"; `graphattn predict {self.training.run_dir}` works from now on"
+        )
+        self.log(f"linear model: {', '.join([*parts, seconds])}{use}")
+
     def _train(self, device: torch.device) -> None:
         """Train the model; of a frozen one only the head is fitted, perhaps after a contrastive start."""
         estimator, run_dir, pretrained = self.estimator, self.training.run_dir, self.options["pretrained"]
@@ -192,22 +233,68 @@ class Fit:
             self.model.to(device)
             self._fit_head(None if run_dir is None else Path(run_dir))
             return
+        evaluate = self._evaluate
+        measure = None if evaluate is None else MeasureDevSet(self.task.head.predict_dev_set, evaluate, self.linear)
+        if self.training.minutes is not None:
+            self._fit_minutes(self.training.minutes, measure, device)
+        if not self.training.epochs and self.linear_row is not None:
+            self._announce_linear_model()
+            estimator.history_ = [self.linear_row]
+            return
         from graphattn.models.training._loop import train  # loads Lightning, which takes seconds
 
-        estimator.history_ = []
         train(
             self.model,
             self.corpus,
             self.training,
             dev=self.dev_corpus,
-            evaluate=self._evaluate,
-            decide=self.task.head.predict_dev_set,
+            measure=measure,
             metric=self.metric,
             about=self._fingerprint(),
             files=None if run_dir is None else collect_files(estimator, {}),
+            linear=self.linear,
+            first=self.linear_row,
+            announce=self._announce_linear_model,
             history=estimator.history_,
             callbacks=self.callbacks,
+            on_interrupt=self._stop if self.may_stop else None,
         )
+
+    def _fit_minutes(self, minutes: float, measure: MeasureDevSet | None, device: torch.device) -> None:
+        """Decide how many epochs there are, so that training takes about so many minutes."""
+        folder = None if self.training.run_dir is None else Path(self.training.run_dir)
+        epochs = read_epochs(folder if self.training.resume else None, minutes)
+        if epochs is None:
+            reserved = 0.0 if self.linear is None else self.linear.seconds
+            seconds = 6 * minutes  # a tenth
+            self.model.to(device)
+            with torch.random.fork_rng():
+                batches = list(make_batches(self.corpus, self.training))
+                epoch = measure_epoch(self.model, self.corpus, batches, self.training, seconds)
+                spent = time.monotonic() - self.started
+                dev = self.dev_corpus
+                run = None if measure is None or dev is None else partial(measure, self.model, dev)
+                epochs, epoch = count_epochs(minutes, spent, reserved, epoch, run)
+            if not epochs and self.linear is None:
+                epochs = 1
+                problem = (
+                    f"one epoch takes about {epoch / 60:.2g} of {{minutes={minutes:g}}}, and there is at least one"
+                )
+                warn_caller(GraphAttnWarning(problem, options=("minutes",)))
+            self.log(
+                f"minutes: {epochs} epochs of {epoch:.1f} s fit into {minutes:g}; --epochs {epochs} repeats this run"
+            )
+        self.estimator.decide_options(epochs=epochs)
+        self._read_options()
+
+    def _stop(self, rows: Sequence[Mapping[str, float]]) -> None:
+        """Say what is kept when Ctrl-C ends training."""
+        key, epochs = f"dev_{self.metric}", self.training.epochs
+        best = max(reversed(rows), key=lambda row: row.get(key, row["epoch"]))
+        kept = f"epoch {best['epoch']} of {epochs}" if best["epoch"] else "the linear model"
+        metric = f": dev {self.metric.replace('_', ' ')} {best[key]:.2f}" if key in best else ""
+        self.estimator.was_stopped_ = True
+        print(f"stopped; kept {kept}{metric}. Ctrl-C again aborts", file=sys.stderr, flush=True)
 
     def _fit_head(self, folder: Path | None) -> None:
         """Fit the head on the vectors of the encoder as it is.
@@ -225,7 +312,14 @@ class Fit:
             about=repr((describe_architecture(self.estimator), self.model.precision)),
             log=self.log,
         )
-        self.estimator.history_ = [row]
+        if self.linear is not None and self.linear_row is not None:
+            self._announce_linear_model()
+            if self.dev_corpus is not None and self._evaluate is not None:
+                row |= MeasureDevSet(self.task.head.predict_dev_set, self._evaluate, self.linear)(
+                    self.model, self.dev_corpus
+                )
+            self.estimator.history_.append(self.linear_row)
+        self.estimator.history_.append(row)
         for callback in self.callbacks:
             if isinstance(callback, Tracker):
                 callback.log_epoch(row)
@@ -259,25 +353,23 @@ class Fit:
 
     # -- after training ------------------------------------------------------------------------------------------------
 
-    def _add_linear_branch(self) -> None:
-        """Add the linear branch, if the options ask for one; it also learns the dev set if that was held out."""
-        estimator = self.estimator
-        self.inputs.finish(self.corpus)
-        if "head" not in self.options or not self.options["head"].linear_branch:
+    def _add_linear_model(self) -> None:
+        """Add the linear model to that of the best epoch; it also learns the dev set if that was held out."""
+        estimator, linear, dev = self.estimator, self.linear, self.dev_corpus
+        if linear is None:
             return
-        metric = self.training.metric or self.task.labels.main_metric
-        estimator.mixture_, scores, self.decisions = fit_linear_branch(
-            self.model,
-            self.corpus,
-            self.dev_corpus,
-            self.inputs.vocabulary.words,
-            metric=metric,
-            alone=estimator.best_epoch().get(f"dev_{metric}"),
-            evaluate=self._evaluate,
-            refit=self.dev is None,
-            log=self.log,
-        )
-        self.scores = self.scores if scores is None else scores
+        if dev is None:
+            linear.factors = TYPICAL if estimator.history_[-1]["epoch"] else LINEAR_ALONE
+        elif estimator.best_epoch()["epoch"]:
+            assert self._evaluate is not None
+            self.decisions = linear.decide(self.model, dev, self._evaluate)
+        else:
+            linear.factors = LINEAR_ALONE
+            self.decisions = linear.decide_alone()
+        estimator.mixture_ = linear.describe_factors()
+        if linear.factors[1] and dev is not None and not self.model.head.per_word:
+            self.scores = linear.mix_scores()
+        linear.add_to(self.model, self.corpus if self.dev is None and dev is not None else None, self.log)
         self.inputs.has_branch = isinstance(self.model.linear_branch, WordFeatureBranch)
 
     def _fit_decisions(self) -> None:
@@ -320,7 +412,8 @@ class Fit:
         """Warn if the loss or the decisions for the dev set show that training went wrong; return the latter."""
         if not is_first_process(self.training):
             return None
-        hints, results = [hint_at_loss(self.estimator.history_, self.training.learning_rate)], None
+        epochs = [row for row in self.estimator.history_ if "train_loss" in row]
+        hints, results = [hint_at_loss(epochs, self.training.learning_rate)], None
         held_out, dev = self.held_out, self.dev_corpus
         if held_out is not None and dev is not None:
             decisions = self.decisions or self.task.head.predict_dev_set(self.model, dev)

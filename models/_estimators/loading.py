@@ -99,8 +99,9 @@ def load_files(path: str | Path, files: ModelFiles, *, precision: str | None, de
     estimator.model_.to(target)
     estimator.model_.set_precision(resolve_precision(precision, target))
     if is_run(Path(path)) and parent_process() is None:
-        epoch, epochs = estimator.best_epoch()["epoch"], len(estimator.history_)
-        message = f"{path}: training has not ended; epoch {epoch}, the best of {epochs}, is used"
+        epoch, epochs = estimator.best_epoch()["epoch"], estimator.history_[-1]["epoch"]
+        used = f"epoch {epoch}, the best of {epochs}," if epoch else "the linear model"
+        message = f"{path}: training has not ended; {used} is used"
         warn_caller(GraphAttnWarning(message))
     return estimator
 

@@ -20,7 +20,7 @@ from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._prediction import Predictions, predict_corpus
-from graphattn.models.defaults import Facts, Resolved, check_options, choose_encoder, resolve
+from graphattn.models.defaults import SET, Facts, Resolved, check_options, choose_encoder, resolve
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import Options, Parameters, ParsingOptions, option
 
@@ -92,6 +92,8 @@ class EstimatorState(Parameters):
     text_inputs_: TextInputs
     model_: Any
     history_: list[dict[str, float]]
+    was_stopped_: bool = False
+    """Whether Ctrl-C ended the last training."""
     mixture_: dict[str, float]
     corpus_: Mapping[str, Any] = {}
     num_examples_: Mapping[str, int] = {}
@@ -161,6 +163,8 @@ class EstimatorState(Parameters):
         """
         resolved = self.resolve_options(facts)
         check_options(self.task, resolved)
+        if resolved["training"].minutes is not None and resolved.why("epochs") == SET:
+            raise ConfigError("{minutes} decides {epochs}; leave one of them out", options=("minutes", "epochs"))
         self.resolved_ = resolved
         self._adopt(resolved, facts)
 
@@ -194,7 +198,7 @@ class EstimatorState(Parameters):
         self._store_options(options)
         self.facts_ = Facts() if facts is None else facts
         self.mixture_, self.num_examples_, self.card_, self._dev_results = {}, {}, "", None
-        self.notes_ = {}
+        self.notes_, self.was_stopped_ = {}, False
         self._fitted_task = self._make_task()
         inputs = self.text_inputs_ = self.task_.make_inputs(self.options_)
         inputs.texts_per_input, inputs.truncates = self.task.texts_per_input, self.task.truncates
@@ -304,7 +308,7 @@ class EstimatorState(Parameters):
         return self.task_.labels.main_metric
 
     def best_epoch(self) -> dict[str, float]:
-        """The history's row of the epoch that was kept: the last one with the best dev metric."""
+        """The history's row of the epoch that was kept: the last one with the best dev metric; 0: the linear model."""
         metric = f"dev_{self.training_.metric or self.main_metric}"
         if metric not in self.history_[-1]:  # no dev set
             return self.history_[-1]

@@ -38,8 +38,9 @@ _READ = frozenset({WEIGHTS, TOKENIZER, LABELS, SOURCE_TOKENIZER})
 METRICS = "metrics.json"
 NOTES = frozenset({"train.yaml", METRICS})
 """Other files that are kept when a model is loaded and saved again."""
-CHECKPOINT, RUN_SETTINGS = "last.ckpt", "training.json"
-"""Files in the folder of a training run, see :mod:`graphattn.models.training._checkpoints`."""
+CHECKPOINT, LINEAR, RUN_SETTINGS = "last.ckpt", "linear.ckpt", "training.json"
+"""Files in the folder of a training run, see :mod:`graphattn.models.training._checkpoints`; before the first checkpoint
+there is one of the linear model."""
 PACKED, KEEP_BEST = "model_files", "KeepBest"
 """Keys in a checkpoint: the files of the model without its weights, and (in ``callbacks``) the best epoch."""
 CHECKSUM = "checksum"
@@ -234,13 +235,18 @@ def read_digest(path: Path) -> str:
     """The digest that :func:`read_model` will give, without reading the weights."""
     path = _resolve_interrupted_save(path)
     if is_run(path):
-        return file_sha256(path / CHECKPOINT)
+        return file_sha256(_find_checkpoint(path))
     return json_checksum(_parse_config(path, _read_config_text(path)))
 
 
 def is_run(path: Path) -> bool:
     """Whether this is the folder of a training run that has not ended, of which the best epoch can be loaded."""
-    return os.path.isfile(path / CHECKPOINT) and not os.path.isfile(path / CONFIG)
+    return os.path.isfile(_find_checkpoint(path)) and not os.path.isfile(path / CONFIG)
+
+
+def _find_checkpoint(path: Path) -> Path:
+    """The last checkpoint of a run, or that of the linear model before the first epoch."""
+    return path / CHECKPOINT if os.path.isfile(path / CHECKPOINT) else path / LINEAR
 
 
 def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
@@ -256,8 +262,9 @@ def pack_model(files: ModelFiles, trained: Collection[str]) -> dict[str, Any]:
 
 def _read_run(path: Path) -> ModelFiles:
     """The files of the best epoch of a run that has not ended; nothing in its checkpoint is executed."""
+    file = _find_checkpoint(path)
     try:
-        content = read_sealed(path / CHECKPOINT)
+        content = read_sealed(file)
         if content is None:
             raise ValueError("its checksum does not fit")
         digest = hashlib.sha256(content)
@@ -265,26 +272,42 @@ def _read_run(path: Path) -> ModelFiles:
         checkpoint = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         model, best = checkpoint[PACKED], checkpoint["callbacks"][KEEP_BEST]
         config = {**json.loads(model["config"]), "history": best["rows"]}
-        labels, weights = json.loads(model["labels"]), {**model["weights"], **best["weights"]}
+        of_model = {name.removeprefix("model."): tensor for name, tensor in checkpoint["state_dict"].items()}
+        weights = {**model["weights"], **(best["weights"] or of_model)}
+        if model.get("linear") is not None:
+            weights, config["mixture"] = _add_linear_model(weights, model["linear"], best["kept"] or {})
         files = ModelFiles(
             config,
-            labels,
+            json.loads(model["labels"]),
             model["tokenizer"],
             weights,
             source_tokenizer=model["source_tokenizer"],
             digest=digest.hexdigest(),
         )
     except OSError as error:  # such as the end of training, which removes it
-        raise ModelDirectoryError(f"{path / CHECKPOINT} cannot be read ({error.strerror or error})") from error
+        raise ModelDirectoryError(f"{file} cannot be read ({error.strerror or error})") from error
     except Exception as error:  # damaged files raise many types
         raise ModelDirectoryError(
-            f"{path / CHECKPOINT} is damaged. Run the same `train` command again, which starts from the beginning"
+            f"{file} is damaged. Run the same `train` command again, which starts from the beginning"
         ) from error
     if not config["history"]:
         raise ModelDirectoryError(
             f"{path} has no model yet: no epoch has ended. Run the same `train` command again to resume"
         )
     return files
+
+
+def _add_linear_model(
+    weights: Mapping[str, Tensor], linear: Mapping[str, Any], kept: Mapping[str, float]
+) -> tuple[dict[str, Tensor], dict[str, float]]:
+    """Weights of a run, with those of its linear model, and the factors of both, which the kept epoch has."""
+    deep, factor = (kept.get(name, typical) for name, typical in linear["factors"].items())
+    scaled = {name: deep * weights[name] for name in linear["outputs"]}
+    scaled |= {name: deep * weights[name] + factor * tensor for name, tensor in linear["transitions"].items()}
+    if factor:
+        scaled |= linear["branch"]
+        scaled |= {name: factor * linear["branch"][name] for name in ("linear_branch.weights", "linear_branch.bias")}
+    return {**weights, **scaled}, {"deep": deep, "linear": factor}
 
 
 def _resolve_interrupted_save(path: Path) -> Path:

@@ -1,9 +1,8 @@
-"""Fit the linear branch of a model, and weigh it against the graph encoder on the dev set."""
+"""Fit the linear branch of a model: n-grams of texts and pairs, or features of words."""
 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,15 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from graphattn.builders import TextGraphBuilder
-from graphattn.builders._layout import concatenate
-from graphattn.models._corpus import Batch, Corpus
-from graphattn.models._prediction import prediction_batches, split_rows
-from graphattn.models._text_model import TextModel, in_evaluation
+from graphattn.models._corpus import Corpus
 from graphattn.models.heads import ClassificationHead, Head, TaggingHead
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
@@ -39,178 +33,15 @@ _MOST_COPIES = 100
 """Times that CRFsuite sees a sentence, whatever its weight."""
 _SHARE = 0.5
 """Length of a word's vector of character n-grams."""
-_SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
-"""Start of the search for the logarithms of the factors, relative to :data:`TYPICAL`."""
-
 Fit = Callable[[Corpus], tuple[LinearBranch, Head]]
 """Corpus -> linear branch, and a head with the transitions of its CRF."""
 
 
-TYPICAL = (1 / 3, 2 / 3)
-"""Factors of the scores of the graph model and of the linear model without a dev set; the graph model's
-scores grow during training, so its factor is smaller."""
-
-
-def fit_linear_branch(
-    model: TextModel,
-    corpus: Corpus,
-    dev: Corpus | None,
-    words: Sequence[str],
-    *,
-    metric: str,
-    alone: float | None,
-    evaluate: Callable[[list[Any]], dict[str, float]] | None,
-    refit: bool,
-    log: Callable[[str], None],
-) -> tuple[dict[str, float], npt.NDArray[np.floating] | None, list[Any] | None]:
-    """Add a branch to a trained model, if the dev set is predicted no worse with it.
-
-    Both branches are weighed by the likelihood of the dev set: the scores of the model become ``deep * graph + linear *
-    branch``, and so do the transitions of a CRF: a product of experts. Without a dev set the factors are
-    :data:`TYPICAL`. Returns the factors and the dev metrics with the branch, and scores and decisions for the dev set
-    before the branch is refitted on it; nothing and None when it is left out.
-
-    ``words`` are the texts of the token ids; ``alone`` is the dev metric without the branch, and ``evaluate`` measures
-    decisions for the dev set. ``refit`` adds the dev set to the training set of the branch that is kept.
-    """
-    fits: list[Fit] = [partial(_fit_ngrams, model.head, words, strength) for strength in STRENGTHS]
-    if isinstance(model.head, TaggingHead):
-        fits = [partial(fit_word_features, model.head)]
-    corpus = _drop_edges(corpus)
-    scored = [] if dev is None else _score(model, dev)
-    model.cpu()  # where the branch is
-    start = time.monotonic()
-    if dev is None:
-        branch, head = fits[len(fits) // 2](corpus)
-        log(f"linear branch: {time.monotonic() - start:.1f} s")
-        return _combine(model, branch, head, *TYPICAL), None, None
-    trials = list[_Trial]()
-    total = len(fits) + refit
-    for number, fit in enumerate(fits, 1):
-        trials.append(_Trial(fit, model.head, *fit(corpus), scored, dev.mean_weight))
-        loss, seconds = trials[-1].loss / weights_of(dev).sum(), time.monotonic() - start
-        log(f"linear branch {number}/{total}: dev loss {loss:.4f}, {seconds:.1f} s")
-        start = time.monotonic()
-    best = min(trials, key=lambda trial: trial.loss)
-    decisions = best.decide()
-    assert evaluate is not None and alone is not None
-    metrics = evaluate(decisions)
-    is_added = metrics[metric] >= alone
-    log(
-        f"linear branch {'added' if is_added else 'left out'}: dev {metric.replace('_', ' ')} "
-        f"{metrics[metric]:.2f} with it, {alone:.2f} without"
-    )
-    if not is_added:
-        return {}, None, None
-    branch, head = best.branch, best.branch_head
-    if refit:
-        branch, head = best.fit(_join(corpus, _drop_edges(dev)))
-        log(f"linear branch {total}/{total}: with the dev set, {time.monotonic() - start:.1f} s")
-    factors = _combine(model, branch, head, best.deep, best.linear)
-    return {**factors, **{f"dev_{name}": value for name, value in metrics.items()}}, best.mix_scores(), decisions
-
-
-class _Trial:
-    """A fitted linear branch and its best factors on the dev set.
-
-    ``branch_head`` is a head with the transitions of the linear branch. ``scored`` are batches of the dev set without
-    edges, with the model's scores and the numbers of the sentences; their losses are multiplied by ``mean_weight``.
-    """
-
-    def __init__(
-        self,
-        fit: Fit,
-        head: Head,
-        branch: LinearBranch,
-        branch_head: Head,
-        scored: list[tuple[Batch, Tensor, list[int]]],
-        mean_weight: float = 1.0,
-    ):
-        from scipy.optimize import minimize
-
-        self.fit, self.head, self.branch, self.branch_head, self.scored = fit, head, branch, branch_head, scored
-        self.mean_weight = mean_weight
-        with torch.no_grad():
-            self.branch_scores = [branch(batch) for batch, _, _ in scored]
-        # a normal prior on the logarithms helps where the dev set is small
-        start = np.log(TYPICAL)
-        result = minimize(
-            lambda logs: self._loss(*np.exp(logs)) + 0.5 * float(np.sum((logs - start) ** 2)),
-            start,
-            method="Nelder-Mead",
-            options={"maxfev": 60, "xatol": 0.02, "fatol": 0.01, "initial_simplex": start + _SIMPLEX},
-        )
-        self.loss: float = float(result.fun)
-        self.deep, self.linear = np.exp(result.x).tolist()
-
-    @torch.no_grad()
-    def _loss(self, deep: float, linear: float) -> float:
-        """Loss of the dev set for two factors."""
-        head = _mix_transitions(self.head, self.branch_head, deep, linear)
-        return self.mean_weight * sum(
-            float(
-                head.loss(deep * scores + linear * added, batch.targets, batch.graph, batch.item_weights(scores.device))
-            )
-            for (batch, scores, _), added in zip(self.scored, self.branch_scores, strict=True)
-            if batch.targets is not None
-        )
-
-    @torch.no_grad()
-    def decide(self) -> list[Any]:
-        """Decisions for each sentence of the dev set with the best factors."""
-        head = _mix_transitions(self.head, self.branch_head, self.deep, self.linear)
-        return self._list_results(lambda mixed, batch: head.decide(mixed, batch.graph))
-
-    @torch.no_grad()
-    def mix_scores(self) -> npt.NDArray[np.floating] | None:
-        """(S, classes) scores of the dev set with the best factors; None for a tagger."""
-        return None if self.head.per_word else np.array(self._list_results(lambda mixed, batch: mixed))
-
-    def _list_results(self, compute: Callable[[Tensor, Batch], Tensor]) -> list[Any]:
-        """What is computed from the mixed scores of each sentence of the dev set."""
-        results: list[Any] = [None] * sum(len(numbers) for _, _, numbers in self.scored)
-        for (batch, scores, numbers), added in zip(self.scored, self.branch_scores, strict=True):
-            items = self.head.items(batch.graph).tolist() if self.head.per_word else None
-            computed = compute(self.deep * scores + self.linear * added, batch)
-            for number, result in zip(numbers, split_rows(computed, items), strict=True):
-                results[number] = result
-        return results
-
-
-def _score(model: TextModel, corpus: Corpus) -> list[tuple[Batch, Tensor, list[int]]]:
-    """The batches of a corpus without edges, with the model's scores."""
-    plain, batches = _drop_edges(corpus), prediction_batches(corpus, model.device)
-    with in_evaluation(model), torch.no_grad():
-        return [(plain[numbers], model(corpus.batch(numbers)).cpu(), numbers) for numbers in batches]
-
-
-def _transitions(head: Head) -> list[nn.Parameter]:
-    crf = getattr(head, "crf", None)
-    return [] if crf is None else list(crf.parameters())
-
-
-@torch.no_grad()
-def _mix_transitions(head: Head, branch_head: Head, deep: float, linear: float) -> Head:
-    """A head with the weighted sum of both heads' transitions; the first head itself if it has none."""
-    if not _transitions(head):
-        return head
-    mixed = copy.deepcopy(head)
-    for target, first, second in zip(*map(_transitions, (mixed, head, branch_head)), strict=True):
-        target.copy_(deep * first + linear * second)
-    return mixed
-
-
-@torch.no_grad()
-def _combine(model: TextModel, branch: LinearBranch, branch_head: Head, deep: float, linear: float) -> dict[str, float]:
-    """Scale both branches, and add the linear one to the model; returns the factors."""
-    for target, added in zip(_transitions(model.head), _transitions(branch_head), strict=True):
-        if target is not added:
-            target.copy_(deep * target + linear * added)
-    for parameter in model.head.output.parameters():
-        parameter.mul_(deep)
-    branch.scale(linear)
-    model.linear_branch = branch
-    return {"deep": deep, "linear": linear}
+def list_fits(head: Head, words: Sequence[str]) -> list[Fit]:
+    """The ways to fit a branch beside a head, among which the dev set chooses; ``words`` are the texts of token ids."""
+    if isinstance(head, TaggingHead):
+        return [partial(fit_word_features, head)]
+    return [partial(_fit_ngrams, head, words, strength) for strength in STRENGTHS]
 
 
 # -- n-grams -----------------------------------------------------------------------------------------------------------
@@ -299,34 +130,3 @@ def fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBra
     for (before, after), weight in fitted.transitions.items():
         branch_head.crf.transitions.data[int(before), int(after)] = weight
     return branch, branch_head
-
-
-# -- corpora -----------------------------------------------------------------------------------------------------------
-
-
-def _drop_edges(corpus: Corpus) -> Corpus:
-    """The same corpus, whose batches have no relations."""
-    plain = copy.copy(corpus)
-    plain.builder = TextGraphBuilder([], vocabulary=corpus.builder.vocabulary)
-    return plain
-
-
-def _join(first: Corpus, second: Corpus) -> Corpus:
-    """Both corpora as one."""
-    types, others = first.token_types, second.token_types
-    layouts = second.layouts
-    if types is not None and others is not None:
-        layouts = tuple(
-            layout.with_feature("token_type", layout.features["token_type"] + len(types)) for layout in layouts
-        )
-        types = types.concatenate(others)
-    targets: Any
-    if isinstance(first.targets, tuple) and isinstance(second.targets, tuple):
-        targets = tuple(map(np.concatenate, zip(first.targets, second.targets, strict=True)))
-    else:
-        targets = np.concatenate([first.targets, second.targets])
-    joined = [concatenate(list(pair)) for pair in zip(first.layouts, layouts, strict=True)]
-    both = Corpus(first.builder, joined, token_types=types, targets=targets)
-    if first.copies is None and second.copies is None:
-        return both
-    return both.with_weights(np.concatenate([weights_of(first), weights_of(second)]))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from threading import current_thread, main_thread
+from typing import Any, Literal, cast
 
 import lightning.pytorch as pl
 import torch
@@ -27,23 +28,22 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from graphattn import exceptions
 from graphattn._devices import find_device
-from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError
 from graphattn.layers._linear import forget_gradients
 from graphattn.models._corpus import Corpus
 from graphattn.models._files.saving import CHECKPOINT, ModelFiles, pack_model
 from graphattn.models._options import TrainingOptions
-from graphattn.models._prediction import predict_decisions
-from graphattn.models._text_model import Trainable
+from graphattn.models._text_model import TextModel, Trainable
 from graphattn.models.training._averaging import Average, EpochAverage, WeightAverage
+from graphattn.models.training._budget import make_batches
 from graphattn.models.training._callback import AnyCallback
 from graphattn.models.training._callback import Callback as OurCallback
 from graphattn.models.training._checkpoints import checkpoint_to_resume, run_folder
 from graphattn.models.training._lightning import AtomicCheckpointIO, CallbackOfOurs, OwnProcesses, Progress, StopEarly
+from graphattn.models.training._mixture import LinearModel
 from graphattn.models.training._module import (
     BatchLoader,
-    Decide,
-    Evaluate,
+    Measure,
     SharedBatches,
     Shares,
     TrainingModule,
@@ -63,39 +63,58 @@ def train(
     options: TrainingOptions,
     *,
     dev: Corpus | None = None,
-    evaluate: Evaluate | None = None,
-    decide: Decide = predict_decisions,
+    measure: Measure | None = None,
     metric: str = "accuracy",
     about: Mapping[str, Any] | None = None,
     files: ModelFiles | None = None,
+    linear: LinearModel | None = None,
+    first: dict[str, float] | None = None,
+    announce: Callable[[], None] = lambda: None,
     history: list[dict[str, float]] | None = None,
     callbacks: Sequence[AnyCallback] = (),
+    on_interrupt: Callable[[list[dict[str, float]]], None] | None = None,
 ) -> list[dict[str, float]]:
     """Train a model in place and load the weights of the best epoch on the dev set.
 
-    ``evaluate`` maps decisions on the dev set to metrics, ``decide`` model and dev set to decisions; both are picklable
-    for several processes. ``about`` are options of the model that must be equal to resume a run, ``files`` those of the
-    model at the start, for checkpoints of which the best epoch can be loaded. Epochs are appended to ``history``, also
-    if training fails: ``epoch`` (from 1), ``train_loss``, ``dev_...``. The user's ``callbacks`` are called after ours;
-    those that average weights before.
+    ``measure`` gives the figures of the dev set; it is picklable for several processes. ``about`` are options of the
+    model that must be equal to resume a run, ``files`` those of the model at the start, for checkpoints of which the
+    best epoch can be loaded. Epochs are appended to ``history``, also if training fails: ``epoch`` (from 1),
+    ``train_loss``, ``dev_...``. The user's ``callbacks`` are called after ours; those that average weights before.
+
+    A ``linear`` model is there before the first epoch: ``first`` is its row of the history, and ``announce`` is called
+    once the folder of the run has it. ``on_interrupt`` is called with the history when Ctrl-C ends training after
+    something that can be kept; without it, KeyboardInterrupt is raised.
     """
     others = [CallbackOfOurs(each) if isinstance(each, OurCallback) else each for each in callbacks]
     _reject_callbacks(others)
     history = [] if history is None else history
-    loader = BatchLoader(Shares(corpus), batch_sampler=SharedBatches(_batches(corpus, options)), collate_fn=list)
-    module = TrainingModule(model, options, loader, dev, evaluate, decide)
+    loader = BatchLoader(Shares(corpus), batch_sampler=SharedBatches(make_batches(corpus, options)), collate_fn=list)
+    module = TrainingModule(model, options, loader, dev, measure)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with ignore_launcher_rank(options), run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
         average = None if _has(others, WeightAveraging) else _make_average(options)
         packed = None if files is None else pack_model(files, model.state_dict().keys())
-        keep = KeepBest(metric if dev is not None else None, folder, average, model=packed)
+        if packed is not None and linear is not None:
+            packed["linear"] = linear.pack(cast(TextModel, model))
+        keep = KeepBest(metric if dev is not None else None, folder, average, model=packed, first=first)
+        if packed is not None and first is not None:
+            keep.save_linear_model(model)
+        announce()
         trainer = _make_trainer(options, folder, keep, others)
+        has_ended, ctrl_c = False, _CtrlC()
         try:
-            with _explain_errors(trainer, others), _interruptible():
+            with _explain_errors(trainer, others), ctrl_c:
                 trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
+            has_ended = True
+        except KeyboardInterrupt:
+            rows = keep.read_history()
+            if on_interrupt is None or not ctrl_c.pressed or not rows or trainer.world_size > 1:
+                raise
+            has_ended = True
+            on_interrupt(rows)
         finally:
-            if keep.restore(model):  # otherwise the folder's history is of a checkpoint that was not loaded
+            if keep.restore(model) or has_ended:  # else the folder's history is of a checkpoint that was not loaded
                 history.extend(keep.read_history())
             model.zero_grad()
             forget_gradients()
@@ -117,17 +136,6 @@ def _reject_callbacks(callbacks: Sequence[Callback]) -> None:
         )
 
 
-def _batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
-    return BudgetBatches(
-        corpus.lengths,
-        max_sentences=options.batch_size,
-        max_tokens=options.max_tokens,
-        max_edges=options.max_edges,
-        edges=corpus.num_edges() if options.max_edges else None,
-        seed=options.seed,
-    )
-
-
 @contextmanager
 def _explain_errors(trainer: pl.Trainer, callbacks: Sequence[Callback]) -> Iterator[None]:
     """Raise our errors from other processes, and ConfigError for callbacks that do not fit."""
@@ -147,17 +155,31 @@ def _explain_errors(trainer: pl.Trainer, callbacks: Sequence[Callback]) -> Itera
         raise ConfigError(f"EarlyStopping monitors {missing[0]!r}; there are: {', '.join(metrics)}") from None
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C; Lightning would exit the program and ignore further ones."""
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    except (SystemExit, Exception) as error:
-        if not isinstance(error, SystemExit) and not _follows_ctrl_c(error):
-            raise
-        signal.signal(signal.SIGINT, handler)
-        raise KeyboardInterrupt from None
+class _CtrlC:
+    """Raises KeyboardInterrupt on Ctrl-C in the block; Lightning would exit the program and ignore further ones.
+
+    ``pressed`` tells Ctrl-C from other reasons for KeyboardInterrupt, such as SIGTERM.
+    """
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def __enter__(self) -> _CtrlC:
+        self.handler = signal.getsignal(signal.SIGINT)
+        if self.handler is signal.default_int_handler and current_thread() is main_thread():
+            signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def _press(self, number: int, frame: Any) -> None:
+        self.pressed = True
+        signal.signal(signal.SIGINT, self.handler)
+        raise KeyboardInterrupt
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if current_thread() is main_thread():
+            signal.signal(signal.SIGINT, self.handler)
+        if isinstance(error, SystemExit) or (isinstance(error, Exception) and _follows_ctrl_c(error)):
+            raise KeyboardInterrupt from None
 
 
 def _follows_ctrl_c(error: BaseException) -> bool:
@@ -190,7 +212,10 @@ def _make_callbacks(
     if options.patience is not None and keep.metric is not None:
         monitor = f"dev_{keep.metric}"
         if not any(isinstance(callback, EarlyStopping) and callback.monitor == monitor for callback in others):
-            callbacks.append(StopEarly(monitor, mode="max", patience=options.patience, check_on_train_epoch_end=True))
+            stop = StopEarly(monitor, mode="max", patience=options.patience, check_on_train_epoch_end=True)
+            if keep.best is not None:
+                stop.best_score = torch.tensor(keep.best)
+            callbacks.append(stop)
     if shows_bar(options) and not _has(others, ProgressBar):
         callbacks.append(Progress(keep.metric))
     if options.run_dir is not None:

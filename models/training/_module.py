@@ -25,15 +25,11 @@ from graphattn.exceptions import DivergenceError
 from graphattn.layers._linear import sum_embedding_gradients
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._options import TrainingOptions
-from graphattn.models._prediction import predict_decisions
 from graphattn.models._text_model import Trainable
 from graphattn.models.training._optimizer import make_optimizer, relative_rate
 
-Evaluate = Callable[[list[Any]], dict[str, float]]
-"""Decisions for each sentence of the dev set -> metrics."""
-
-Decide = Callable[[Any, Any], list[Any]]
-"""Model and corpus -> decisions for each of its sentences."""
+Measure = Callable[[Any, Corpus], dict[str, float]]
+"""Model and dev set -> figures of the history."""
 
 _LOGGERS = ("lightning.pytorch", "lightning.fabric")
 
@@ -119,10 +115,10 @@ class BatchLoader(DataLoader[Any]):
 
 
 class TrainingModule(pl.LightningModule):
-    """A model, its optimizer, and the evaluation of its decisions on the dev set.
+    """A model, its optimizer, and its figures on the dev set.
 
-    ``loader`` has batches of the training set, from :class:`SharedBatches`. ``evaluate`` measures the dev set, None
-    without one; ``decide`` maps model and dev set to decisions.
+    ``loader`` has batches of the training set, from :class:`SharedBatches`. ``measure`` gives the figures of the dev
+    set, if there is one.
     """
 
     def __init__(
@@ -131,12 +127,11 @@ class TrainingModule(pl.LightningModule):
         options: TrainingOptions,
         loader: BatchLoader,
         dev: Corpus | None,
-        evaluate: Evaluate | None,
-        decide: Decide = predict_decisions,
+        measure: Measure | None,
     ):
         super().__init__()
         self.model, self.options, self.loader = model, options, loader
-        self.dev, self.evaluate, self.decide = dev, evaluate, decide
+        self.dev, self.measure = dev, measure
         assert options.epochs is not None
         self.steps = math.ceil(len(loader) / options.accumulate) * options.epochs
         self.losses: list[float] = []
@@ -153,7 +148,7 @@ class TrainingModule(pl.LightningModule):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TrainingModule:
         """A copy for Lightning's averaging callbacks, which shares the data: only the model is copied."""
-        memo |= {id(shared): shared for shared in (self.loader, self.dev, self.evaluate, self.decide)}
+        memo |= {id(shared): shared for shared in (self.loader, self.dev, self.measure)}
         copied = type(self).__new__(type(self))
         copied.__setstate__(deepcopy(self.__getstate__(), memo))
         return copied
@@ -263,9 +258,8 @@ class TrainingModule(pl.LightningModule):
         loss = self.trainer.strategy.reduce(loss, reduce_op="mean")
         row: dict[str, float] = {"epoch": self.current_epoch + 1, "train_loss": float(loss)}
         self.losses.clear()
-        if self.dev is not None and self.evaluate is not None:
-            metrics = self.evaluate(self.decide(self.model, self.dev))
-            row.update({f"dev_{name}": value for name, value in metrics.items()})
+        if self.dev is not None and self.measure is not None:
+            row |= self.measure(self.model, self.dev)
         figures = {name: float(value) for name, value in row.items()}  # the logs count epochs from 1, too
         self.log_dict(figures, on_step=False, on_epoch=True)
         return row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
@@ -10,13 +11,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed, write_text
 from graphattn.builders._regular_files import NAMES, read_text
-from graphattn.models._files.saving import KEEP_BEST, PACKED
+from graphattn.models._files.saving import KEEP_BEST, LINEAR, PACKED
 from graphattn.models._options import TrainingOptions
 from graphattn.models.training._averaging import Average, swap_in_averages
 from graphattn.models.training._callback import AnyCallback, Callback, find_callback
@@ -33,8 +35,8 @@ class KeepBest(Callback):
 
     ``metric`` is the dev metric that chooses the best epoch; without one, the last epoch is kept. The ``average``, if
     any, is evaluated and kept instead of the weights, and so are those of Lightning's callbacks. ``model`` are the
-    other files of the model, for checkpoints, see ``pack_model``. ``rows`` are the history of all epochs, ``best`` is
-    the best value of the metric.
+    other files of the model, for checkpoints, see ``pack_model``. ``first`` is the row of a linear model, with
+    which the history, ``rows``, begins; ``best`` is the best value of the metric.
     """
 
     def __init__(
@@ -44,11 +46,14 @@ class KeepBest(Callback):
         average: Average | None = None,
         *,
         model: Mapping[str, Any] | None = None,
+        first: dict[str, float] | None = None,
     ):
         self.metric, self.folder, self.average, self.model = metric, folder, average, model
-        self.best: float | None = None
+        self.rows = [] if first is None else [first]
+        self.best = None if first is None or metric is None else first[f"dev_{metric}"]
+        self.kept = first
+        """The row of the best epoch."""
         self.weights: dict[str, Tensor] = {}
-        self.rows: list[dict[str, float]] = []
         self.stopped = False
 
     @property
@@ -72,7 +77,7 @@ class KeepBest(Callback):
         value = None if self.metric is None else row[f"dev_{self.metric}"]
         self.rows = [*self.rows, row]
         if value is None or self.best is None or value >= self.best:
-            self.best = value
+            self.best, self.kept = value, row
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
             in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None
             if in_children and trainer.is_global_zero:
@@ -95,8 +100,15 @@ class KeepBest(Callback):
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         self.restore(pl_module.model)
 
+    def save_linear_model(self, model: nn.Module) -> None:
+        """Save what can be loaded before the first checkpoint: the linear model beside an encoder without training."""
+        content = io.BytesIO()
+        parts = {PACKED: self.model, "callbacks": {KEEP_BEST: self.state_dict()}, "state_dict": model.state_dict()}
+        torch.save(parts, content)
+        write_sealed(self.folder / LINEAR, content.getvalue())
+
     def restore(self, model: nn.Module) -> bool:
-        """Load the weights of the best epoch into a model; False before the first epoch has ended."""
+        """Load the weights of the best epoch into a model; False if no epoch was better than the linear model."""
         if not self.weights and (sealed := read_sealed(self.folder / BEST)) is not None:
             self.weights = load(sealed)
         if self.weights:
@@ -106,17 +118,18 @@ class KeepBest(Callback):
     def read_history(self) -> list[dict[str, float]]:
         """The metrics of all epochs, also from other processes."""
         history = self.folder / HISTORY
-        if not self.rows and history.exists():
+        if len(self.rows) <= 1 and history.exists():
             self.rows = json.loads(read_text(history, NAMES))["epochs"]
         return self.rows
 
     @override
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best, "weights": self.weights, "rows": self.rows}
+        return {"best": self.best, "kept": self.kept, "weights": self.weights, "rows": self.rows}
 
     @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
+        self.kept = state_dict.get("kept", self.rows[-1] if self.rows else None)
 
 
 class CheckpointsInEpochs(Callback):
@@ -233,6 +246,7 @@ def describe_epoch(
     if metric is not None:
         key = f"dev_{metric}"
         best = max(reversed(rows), key=lambda row: row[key])
+        name = f"epoch {best['epoch']}" if best["epoch"] else "linear model"
         shown = f"dev {metric.replace('_', ' ')} {rows[-1][key]:.2f}" + (f" ({note})" if note else "")
-        parts = [loss, shown, time_taken, f"best {best[key]:.2f} (epoch {best['epoch']})"]
+        parts = [loss, shown, time_taken, f"best {best[key]:.2f} ({name})"]
     return f"epoch {rows[-1]['epoch']}/{epochs}: {', '.join(parts)}"

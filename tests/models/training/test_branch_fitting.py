@@ -113,38 +113,37 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
 
 
 @pytest.mark.slow
-def test_a_branch_that_lowers_the_dev_metric_is_left_out(corpus, tmp_path, capsys):
+def test_a_branch_that_lowers_the_dev_metric_is_left_out(corpus, tmp_path):
     """The numbers are noise, and those of the dev set what the graph encoder alone predicts."""
     texts, numbers = corpus[0], np.random.default_rng(4).standard_normal(200)
     alone = TextRegressor(encoder_options(SMALL), head=GRAPH_ALONE, training=TRAINING)
     held_out = make_texts(100, np.random.default_rng(3))[0]
     predicted = alone.fit(texts, numbers, dev=(held_out, numbers[:100])).predict(held_out)
     regressor = TextRegressor(encoder_options(SMALL), training=TRAINING)
-    regressor.fit(texts, numbers, dev=(held_out, predicted), callbacks=[EpochLines("graph encoder alone")])
+    regressor.fit(texts, numbers, dev=(held_out, predicted))
     assert regressor.model_.linear_branch is None
+    assert regressor.mixture_ == {"deep": 1.0, "linear": 0.0}
     assert regressor.dev_metrics()["pearson"] == pytest.approx(100)
     np.testing.assert_array_equal(regressor.predict(texts), alone.predict(texts))
-    *fits, outcome = capsys.readouterr().err.splitlines()[1:]
-    assert [line.partition(":")[0] for line in fits] == [f"linear branch {number}/4" for number in range(1, 5)]
-    assert re.fullmatch(r"linear branch left out: dev pearson [-\d.]+ with it, 100.00 without", outcome)
     again = load(regressor.save(tmp_path / "model"))
     np.testing.assert_array_equal(again.predict(texts), alone.predict(texts))
     again.set_params(warm_start=True).fit(texts, [float(label == "pos") for label in corpus[1]])
     assert again.model_.linear_branch is not None
 
 
-def test_each_fit_of_the_branch_has_a_line(corpus, capsys):
+def test_each_fit_of_the_linear_model_has_a_line(corpus, capsys):
     texts, labels = corpus
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels, callbacks=[EpochLines()])
-    added, refit = [line for line in capsys.readouterr().err.splitlines() if line.startswith("linear branch")][-2:]
-    assert added.startswith("linear branch added: dev accuracy ")
-    assert f" {classifier.dev_metrics()['accuracy']:.2f} with it" in added
-    assert re.fullmatch(r"linear branch 5/5: with the dev set, [\d.]+ s", refit)
+    first, epoch, refit, *_ = capsys.readouterr().err.splitlines()
+    alone, whole = classifier.history_
+    assert re.fullmatch(rf"linear model: dev accuracy {alone['dev_accuracy']:.2f}, [\d.]+ s", first)
+    assert f"dev accuracy {whole['dev_accuracy']:.2f}" in epoch
+    assert re.fullmatch(r"linear model: with the dev set, [\d.]+ s", refit)
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     tagger = SequenceTagger(encoder_options(SMALL), training=options)
     words = [text.split() for text in texts[:20]]
     tagger.fit(words, words, callbacks=[EpochLines()])
-    assert re.fullmatch(r"linear branch: [\d.]+ s", capsys.readouterr().err.splitlines()[-1])
+    assert re.fullmatch(r"linear model: [\d.]+ s", capsys.readouterr().err.splitlines()[0])
 
 
 def test_without_a_dev_set_the_factors_are_typical_ones(corpus):
@@ -181,13 +180,13 @@ def test_weights_of_examples_reach_the_linear_branch(corpus):
 
 def test_weights_of_held_out_examples_reach_the_linear_branch(corpus, monkeypatch):
     texts, labels = corpus
-    dev_sets, fit = [], linear_branch.fit_linear_branch
+    dev_sets, fit = [], fitting.fit_linear_model
 
-    def spy(model, corpus, dev, *arguments, **options):
+    def spy(head, corpus, dev, *arguments):
         dev_sets.append(dev)
-        return fit(model, corpus, dev, *arguments, **options)
+        return fit(head, corpus, dev, *arguments)
 
-    monkeypatch.setattr(fitting, "fit_linear_branch", spy)
+    monkeypatch.setattr(fitting, "fit_linear_model", spy)
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0.5)
     weights = np.arange(len(texts)) % 2
     TextClassifier(encoder_options(SMALL), training=options).fit(texts, labels, sample_weight=weights)
@@ -253,10 +252,10 @@ def fit_regression(design, targets, classes):
     return fit_logistic_regression(csr_matrix(design), targets, np.ones(len(targets)), classes, 3.0, None)
 
 
-def test_coefficients_are_scikit_learns():
+def test_dense_features_have_the_coefficients_of_scikit_learn():
     rng = np.random.default_rng(0)
     design, targets = rng.standard_normal((90, 5)), rng.integers(0, 3, 90)
-    coefficients, bias = fit_regression(design, targets, 4)
+    coefficients, bias = fit_logistic_regression(design, targets, np.ones(90), 4, 3.0, None)
     reference = LogisticRegression(C=3.0, max_iter=1000).fit(design, targets)
     np.testing.assert_allclose(coefficients[:3], reference.coef_, atol=1e-5)
     np.testing.assert_allclose(bias[:3], reference.intercept_, atol=1e-5)
@@ -264,7 +263,7 @@ def test_coefficients_are_scikit_learns():
     assert bias[3] < -4
 
 
-def test_many_classes_are_fitted_one_by_one():
+def test_classes_with_sparse_features_are_fitted_one_by_one():
     rng = np.random.default_rng(0)
     design, targets = rng.standard_normal((200, 5)), rng.integers(0, 12, 200)
     coefficients, bias = fit_regression(design, targets, 13)

@@ -74,19 +74,15 @@ def test_the_gradient_of_a_step_is_the_mean_over_its_batches(accumulate, parts):
     torch.testing.assert_close(gradients(accumulate), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_the_dev_set_is_decoded_by_the_given_function(parts):
+def test_the_dev_set_is_measured_by_the_given_function(parts):
     model, corpus = parts()
     asked = []
 
-    def decide(given, dev):
+    def measure(given, dev):
         asked.append((given, dev))
-        return ["decided"]
+        return {"dev_accuracy": 50.0}
 
-    metrics = {"accuracy": 50.0}
-    options = TrainingOptions(epochs=1)
-    history = train(
-        model, corpus, options, dev=corpus, evaluate=lambda d: metrics if d == ["decided"] else {}, decide=decide
-    )
+    history = train(model, corpus, TrainingOptions(epochs=1), dev=corpus, measure=measure)
     assert asked == [(model, corpus)]
     assert history[0]["dev_accuracy"] == 50.0
 

@@ -1,0 +1,179 @@
+"""The linear model comes first, and every epoch is measured with it."""
+
+import signal
+from threading import current_thread, main_thread
+
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from graphattn import load
+from graphattn.exceptions import ConfigError, GraphAttnWarning
+from graphattn.models import (
+    HeadOptions,
+    SequenceTagger,
+    TextClassifier,
+    TextRegressor,
+    TrainingOptions,
+    TranslationTraining,
+    Translator,
+)
+from graphattn.models._encoders import encoder_options
+from graphattn.models.training.callbacks import EpochLines
+
+SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
+WORDS = ["good", "bad", "film", "plot", "not", "very", "actor", "the"]
+
+
+def make_texts(count, seed):
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(count)]
+    return texts, ["pos" if text.count("good") > text.count("bad") else "neg" for text in texts]
+
+
+def make(kind=TextClassifier, **training):
+    return kind(encoder_options(SMALL), training=TrainingOptions(progress=False, logs=False, **training))
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_texts(160, 0)
+
+
+def tagged(corpus):
+    words = [text.split() for text in corpus[0][:60]]
+    return words, [["N" if word in ("film", "plot", "actor") else "O" for word in sentence] for sentence in words]
+
+
+class PressCtrlC(Callback):
+    """Interrupts training in an epoch, from 0."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def on_train_batch_end(self, trainer, *arguments):
+        if trainer.current_epoch == self.epoch:
+            signal.raise_signal(signal.SIGINT)
+
+
+class LoadRun(Callback):
+    """Loads the model of the run before the first step and after each epoch."""
+
+    def __init__(self, folder, texts):
+        self.folder, self.texts, self.models = folder, texts, []
+
+    def on_train_start(self, trainer, module):
+        self.load()
+
+    def on_train_epoch_start(self, trainer, module):
+        if trainer.current_epoch:
+            self.load()
+
+    def load(self):
+        with pytest.warns(GraphAttnWarning, match="training has not ended"):
+            self.models.append(load(self.folder))
+
+
+@pytest.mark.parametrize("kind", [TextClassifier, TextRegressor, SequenceTagger])
+def test_the_figures_of_an_epoch_are_those_of_the_whole_model(corpus, kind):
+    """With a dev set of its own, the linear model is not fitted again, so that the last epoch is the model."""
+    X, y = tagged(corpus) if kind is SequenceTagger else corpus
+    y = y if kind is not TextRegressor else [float(label == "pos") for label in y]
+    model = make(kind, epochs=1).fit(X[:40], y[:40], dev=(X[40:], y[40:]))
+    assert [row["epoch"] for row in model.history_] == [0, 1]
+    best = model.best_epoch()
+    measured = model.evaluate(X[40:], y[40:])
+    for name, value in model.dev_metrics().items():
+        assert value == best[f"dev_{name}"] == pytest.approx(measured[name], abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", [TextClassifier, SequenceTagger])
+def test_no_epochs_leave_the_linear_model(corpus, kind, tmp_path):
+    X, y = tagged(corpus) if kind is SequenceTagger else corpus
+    model = make(kind, epochs=0).fit(X, y)
+    assert model.mixture_ == {"deep": 0.0, "linear": 1.0}
+    (row,) = model.history_
+    assert row["epoch"] == model.best_epoch()["epoch"] == 0
+    assert model.dev_metrics()["accuracy"] == row["dev_accuracy"]
+    again = load(model.save(tmp_path / "model"))
+    assert list(again.predict(X)) == list(model.predict(X))
+    if kind is TextClassifier:  # the scores are those of the n-grams
+        batch = model.encode(X[:9])[list(range(9))]
+        with torch.no_grad():
+            np.testing.assert_array_equal(model.model_(batch), model.model_.linear_branch(batch))
+
+
+def test_no_epochs_need_a_linear_model(corpus):
+    without_branch = TextClassifier(head=HeadOptions(linear_branch=False), training=TrainingOptions(epochs=0))
+    for model in (without_branch, Translator(training=TranslationTraining(epochs=0))):
+        with pytest.raises(ConfigError, match="leaves nothing to train"):
+            model.fit(*corpus)
+
+
+def test_a_run_has_a_model_before_its_first_epoch(corpus, tmp_path):
+    X, y = corpus
+    seen = LoadRun(tmp_path, X)
+    fitted = make(epochs=2, run_dir=str(tmp_path)).fit(X, y, callbacks=[seen])
+    before, after = seen.models
+    alone = make(epochs=0).fit(X, y, dev=None)
+    assert before.best_epoch()["epoch"] == 0
+    assert before.mixture_ == {"deep": 0.0, "linear": 1.0}
+    assert before.history_ == fitted.history_[:1] == alone.history_
+    assert after.history_ == fitted.history_[:2]
+    kept = after.best_epoch()
+    assert after.mixture_ == {name: kept[name] for name in ("deep", "linear")}
+
+
+def test_the_run_of_a_tagger_measures_as_its_history_says(corpus, tmp_path):
+    X, y = tagged(corpus)
+    seen = LoadRun(tmp_path, X)
+    tagger = make(SequenceTagger, epochs=2, run_dir=str(tmp_path))
+    tagger.set_params(head__crf=True).fit(X[:30], y[:30], dev=(X[30:], y[30:]), callbacks=[seen])
+    for model in seen.models:
+        assert model.evaluate(X[30:], y[30:])["accuracy"] == pytest.approx(model.dev_metrics()["accuracy"])
+
+
+@pytest.mark.parametrize(("epoch", "kept"), [(0, "the linear model"), (2, "epoch")])
+def test_ctrl_c_ends_training_and_keeps_the_best_so_far(corpus, tmp_path, epoch, kept, capsys):
+    assert current_thread() is main_thread()
+    X, y = corpus
+    model = make(epochs=4, run_dir=str(tmp_path)).fit(X, y, callbacks=[PressCtrlC(epoch), EpochLines()])
+    assert model.was_stopped_
+    assert len(model.history_) == epoch + 1
+    assert (tmp_path / "last.ckpt").exists() == (epoch > 0)
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("stopped")]
+    assert line.startswith(f"stopped; kept {kept}")
+    assert f": dev accuracy {model.best_epoch()['dev_accuracy']:.2f}" in line
+    resumed = make(epochs=4, run_dir=str(tmp_path)).fit(X, y)
+    whole = make(epochs=4).fit(X, y)
+    assert resumed.history_ == whole.history_
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+
+
+def test_ctrl_c_with_nothing_to_keep_is_an_error(corpus):
+    model = make(epochs=4).set_params(head=HeadOptions(linear_branch=False))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*corpus, callbacks=[PressCtrlC(0)])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_minutes_decide_the_epochs_which_repeat_the_run(corpus, capsys):
+    X, y = corpus
+    model = make(minutes=0.03).fit(X, y, callbacks=[EpochLines()])
+    epochs = model.training_.epochs
+    assert model.resolved_.why("epochs") == "minutes"
+    assert f"--epochs {epochs} repeats this run" in capsys.readouterr().err
+    again = make(epochs=epochs).fit(X, y)
+    assert again.history_ == model.history_
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_minutes_without_room_for_an_epoch(corpus):
+    X, y = corpus
+    assert make(minutes=1e-4).fit(X, y).history_[-1]["epoch"] == 0
+    with pytest.warns(GraphAttnWarning, match="there is at least one"):
+        model = make(minutes=1e-4).set_params(head=HeadOptions(linear_branch=False)).fit(X, y)
+    assert model.history_[-1]["epoch"] == 1
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        make(minutes=1, epochs=2).fit(X, y)
