@@ -17,6 +17,7 @@ from typing_extensions import override
 from graphattn.builders._atomic import write_sealed
 from graphattn.models.training import _callback
 from graphattn.models.training._checkpoints import error_for_damage
+from graphattn.models.training.callbacks import TimeLeft, describe_duration
 
 _HOOKS = {name for name in vars(_callback.Callback) if not name.startswith("_")}
 
@@ -49,16 +50,27 @@ class StopEarly(EarlyStopping):
 
 
 class Progress(RichProgressBar):
-    """A progress bar with the loss and the dev metric of the last epoch; epochs count from 1."""
+    """A progress bar with the loss and the dev metric of the last epoch, and the time left; epochs count from 1."""
 
     def __init__(self, metric: str | None):
         super().__init__()
         self.shown = ("train_loss", f"dev_{metric}")
+        self.left = TimeLeft()
+        self.seconds: float | None = None
+
+    @override
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self.left.add_batch()
+        self.seconds = self.left.estimate(trainer, pl_module, batch_idx)
+        super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
     @override
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
         metrics = trainer.callback_metrics
-        return {name: round(float(metrics[name]), 3) for name in self.shown if name in metrics}
+        shown = {name: round(float(metrics[name]), 3) for name in self.shown if name in metrics}
+        return {**shown, **({} if self.seconds is None else {"left": f"at most {describe_duration(self.seconds)}"})}
 
     @override
     def _get_train_description(self, current_epoch: int) -> str:

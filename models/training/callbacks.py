@@ -26,8 +26,11 @@ from graphattn.models.training._checkpoints import BEST, HISTORY
 from graphattn.models.training._processes import is_first_process
 from graphattn.models.training._tracker import Tracker as Tracker
 
-_TIMED_BATCHES, _TIMED_SECONDS, _WORTH_SAYING = 5, 1.0, 60.0
-"""Batches and seconds before the time of a run is estimated, and the shortest time that is shown."""
+_TIMED_BATCHES, _TIMED_SECONDS, _WORTH_SAYING, _LONG = 10, 1.0, 60.0, 300.0
+"""Batches and seconds before the time of a run is estimated, the shortest time that is shown, and one for which a faster
+way is named."""
+_PREDICTION = 1 / 3
+"""Time to predict a token, relative to a training step."""
 
 
 class KeepBest(Callback):
@@ -152,20 +155,46 @@ class CheckpointsInEpochs(Callback):
         self.last = time.monotonic()  # each epoch ends with a checkpoint
 
 
+class TimeLeft:
+    """Estimates how long a run will take at most, from the batches since its first."""
+
+    def __init__(self) -> None:
+        self.start, self.batches = 0.0, -1  # the first batch compiles kernels
+
+    def add_batch(self) -> None:
+        """Count a batch that has ended."""
+        self.batches += 1
+        if self.batches == 0:
+            self.start = time.monotonic()
+
+    def estimate(self, trainer: Any, module: Any, number: int) -> float | None:
+        """Seconds of the other batches and of the dev sets; None in the first :data:`_TIMED_BATCHES`.
+
+        ``number`` counts the batches of this epoch, from 0.
+        """
+        seconds = time.monotonic() - self.start
+        if self.batches < _TIMED_BATCHES or seconds < _TIMED_SECONDS:
+            return None
+        in_epoch, epochs = int(trainer.num_training_batches), (trainer.max_epochs or 1) - trainer.current_epoch
+        dev = 0 if module.dev is None else _PREDICTION * module.dev.lengths.sum()
+        share = 1 + float(dev) / int(module.loader.dataset.corpus.lengths.sum())
+        return seconds / self.batches * (epochs * in_epoch * share - number - 1)
+
+
 class EpochLines(Callback):
     """Print a line for each epoch to standard error, unless there is a progress bar.
 
-    A run that will take longer than a minute begins with an estimate of its time, from its first batches.
+    A run that will take longer than a minute begins with an estimate of its time, from its first ten batches.
 
     ``graphattn train`` uses it; in Python, pass ``callbacks=[EpochLines()]`` to ``fit``.
 
-    The ``note`` is printed after the dev metric, such as how outputs were generated.
+    The ``note`` is printed after the dev metric, such as how outputs were generated; ``faster`` names a faster way with
+    an estimate of more than five minutes.
     """
 
-    def __init__(self, note: str | None = None):
-        self.note, self.started = note, 0.0
-        self._times: list[float] | None = []
-        """Ends of the first batches, until there is an estimate."""
+    def __init__(self, note: str | None = None, faster: str | None = None):
+        self.note, self.faster, self.started = note, faster, 0.0
+        self._left: TimeLeft | None = TimeLeft()
 
     @override
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
@@ -173,17 +202,19 @@ class EpochLines(Callback):
 
     @override
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if self._times is None:
+        if self._left is None:
             return
-        self._times.append(time.monotonic())
-        seconds, count = self._times[-1] - self._times[0], len(self._times) - 1  # the first compiles kernels
-        if count >= _TIMED_BATCHES and seconds >= _TIMED_SECONDS:
-            self._times, epochs = None, (trainer.max_epochs or 1) - trainer.current_epoch
-            batches = epochs * int(trainer.num_training_batches) - batch_idx - 1
-            left = seconds / count * batches
-            if left >= _WORTH_SAYING and trainer.is_global_zero:
-                line = f"time: {describe_duration(left)} for {epochs} epochs, without dev set and early stopping"
-                print(line, file=sys.stderr, flush=True)
+        self._left.add_batch()
+        seconds = self._left.estimate(trainer, pl_module, batch_idx)
+        if seconds is None:
+            return
+        self._left, keep = None, find_callback(trainer, KeepBest)
+        if seconds >= _WORTH_SAYING and trainer.is_global_zero and trainer.progress_bar_callback is None:
+            stops = keep is not None and keep.metric is not None and pl_module.options.patience is not None
+            epochs = trainer.max_epochs - trainer.current_epoch
+            line = describe_estimate(seconds, epochs, stops=stops)
+            faster = "" if self.faster is None or seconds < _LONG else f". Faster: {self.faster}"
+            print(f"{line}{faster}", file=sys.stderr, flush=True)
 
     @override
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -194,16 +225,34 @@ class EpochLines(Callback):
             print(line, file=sys.stderr, flush=True)
 
 
+USUAL_SHARE = 0.75
+"""Share of their epochs that default runs on ten data sets took on average before they stopped early."""
+
+
+def describe_estimate(seconds: float, epochs: int, *, stops: bool) -> str:
+    """How long some epochs will take; ``stops`` is whether early stopping may end them before.
+
+    Examples
+    --------
+    >>> describe_estimate(360, 8, stops=False)
+    'time: about 6 min for 8 epochs'
+    """
+    if not stops:
+        return f"time: about {describe_duration(seconds)} for {epochs} epochs"
+    usual = describe_duration(seconds * USUAL_SHARE)
+    return f"time: at most {describe_duration(seconds)} for {epochs} epochs; usually {usual}, by early stopping"
+
+
 def describe_duration(seconds: float) -> str:
     """An estimate of a time, to two digits.
 
     Examples
     --------
     >>> describe_duration(75), describe_duration(8000), describe_duration(200_000)
-    ('about 1.2 min', 'about 2.2 h', 'about 56 h')
+    ('1.2 min', '2.2 h', '56 h')
     """
     value, unit = (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
-    return f"about {value:.2g} {unit}" if value < 100 else f"about {value:,.0f} {unit}"
+    return f"{value:.2g} {unit}" if value < 100 else f"{value:,.0f} {unit}"
 
 
 def make_log(options: TrainingOptions, callbacks: Sequence[AnyCallback]) -> Callable[[str], None]:
