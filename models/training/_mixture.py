@@ -229,7 +229,7 @@ def fit_linear_model(
     for fit in fits:
         models.append(LinearModel(*fit(plain), fit, plain_dev, metric))
         losses.append(models[-1].measure_loss() if len(fits) > 1 else 0.0)
-        if losses[-1] > min(losses):  # the loss has one minimum along the strengths
+        if losses[-1] > min(losses):  # there is one minimum along the strengths
             break
     best = models[int(np.argmin(losses))]
     best.seconds = time.monotonic() - start

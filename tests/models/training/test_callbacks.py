@@ -128,20 +128,20 @@ def test_a_callback_that_logs_needs_logs(corpus, tiny, tmp_path):
 
 
 class Slow(Callback):
-    """A batch takes 0.25 seconds; the run ends after its first epoch."""
+    """A batch takes 0.25 seconds; the run ends after its second epoch."""
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         time.sleep(0.25)
 
     def on_train_epoch_end(self, trainer, pl_module):
-        trainer.should_stop = True
+        trainer.should_stop = trainer.current_epoch == 1
 
 
 @pytest.mark.parametrize(("epochs", "lines"), [(1000, 1), (2, 0)])
 def test_a_long_run_begins_with_an_estimate(corpus, tiny, capsys, epochs, lines):
     estimator = tiny("classifier", training={"epochs": epochs, "batch_size": 4, "dev_fraction": 0})
     estimator.fit(*corpus("classifier", 24), callbacks=[EpochLines(), Slow()])
-    first = capsys.readouterr().err.splitlines()[0]
-    found = re.fullmatch(r"time: about ([\d.]+) min for 1000 epochs, without dev set and early stopping", first)
+    first = next((line for line in capsys.readouterr().err.splitlines() if line.startswith("time")), "")
+    found = re.fullmatch(r"time: about ([\d.]+) min for \d+ epochs", first)
     assert (found is not None) == bool(lines)
     assert not lines or 25 <= float(found[1]) <= 100  # 6 batches in each epoch

@@ -47,7 +47,7 @@ def test_optimizer(options, kind, parts):
         model, TrainingOptions(epochs=1, learning_rate=0.25, beta2=0.997, **options), [corpus], None, None
     )
     optimizer = module.configure_optimizers()["optimizer"]
-    assert type(optimizer) is kind
+    assert isinstance(optimizer, kind)
     assert {(group["initial_lr"], group["betas"]) for group in optimizer.param_groups} == {(0.25, (0.9, 0.997))}
 
 
