@@ -50,8 +50,10 @@ class NgramBranch(LinearBranch):
         self.register_buffer("idf", idf)
 
     @classmethod
-    def of(cls, layouts: Sequence[Layout], classes: int, copies: npt.NDArray[np.float64] | None = None) -> NgramBranch:
-        """A branch for the n-grams of encoded texts, or of pairs; its weights are zero.
+    def of(
+        cls, layouts: Sequence[Layout], classes: int, copies: npt.NDArray[np.float64] | None = None, least: int = 1
+    ) -> NgramBranch:
+        """A branch for the n-grams of at least ``least`` encoded texts, or of pairs; its weights are zero.
 
         ``copies`` are (S,) weights of the texts: a text of weight k counts as k texts, of weight 0 as none.
         """
@@ -66,7 +68,8 @@ class NgramBranch(LinearBranch):
             numbers = codes % max(1, len(keys))
             frequencies.index_add_(0, numbers, of_texts[codes // max(1, len(keys))])
             start += items
-        keys, frequencies = keys[frequencies > 0], frequencies[frequencies > 0]
+        are_kept = frequencies >= least if least > 1 else frequencies > 0
+        keys, frequencies = keys[are_kept], frequencies[are_kept]
         idf = ((1 + len(layouts) * counts.sum()) / (1 + frequencies)).log() + 1
         return cls(keys, idf.float(), 1 if len(layouts) == 1 else 4, classes)
 

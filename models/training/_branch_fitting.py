@@ -29,6 +29,8 @@ STRENGTHS = (30.0, 10.0, 3.0, 1.0)
 """Inverse strengths of the n-grams' regularisation among which the dev set chooses, the most likely first."""
 _MOST_SHARED = 500_000
 """Largest corpus, in tokens, in which words share weights by their character n-grams."""
+_LARGE = 300_000
+"""Tokens of a corpus in which n-grams of only one text are left out, and one strength is tried: a fit takes long."""
 _MOST_COPIES = 100
 """Times that CRFsuite sees a sentence, whatever its weight."""
 _SHARE = 0.5
@@ -37,11 +39,15 @@ Fit = Callable[[Corpus], tuple[LinearBranch, Head]]
 """Corpus -> linear branch, and a head with the transitions of its CRF."""
 
 
-def list_fits(head: Head, words: Sequence[str]) -> list[Fit]:
-    """The ways to fit a branch beside a head, among which the dev set chooses; ``words`` are the texts of token ids."""
+def list_fits(head: Head, words: Sequence[str], tokens: int) -> list[Fit]:
+    """The ways to fit a branch beside a head to so many tokens, among which the dev set chooses.
+
+    ``words`` are the texts of token ids.
+    """
     if isinstance(head, TaggingHead):
         return [partial(fit_word_features, head)]
-    return [partial(_fit_ngrams, head, words, strength) for strength in STRENGTHS]
+    strengths = STRENGTHS[:1] if tokens > _LARGE else STRENGTHS
+    return [partial(_fit_ngrams, head, words, strength) for strength in strengths]
 
 
 # -- n-grams -----------------------------------------------------------------------------------------------------------
@@ -53,14 +59,15 @@ def _fit_ngrams(head: Head, words: Sequence[str], strength: float, corpus: Corpu
 
     assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
     classes = head.output.out_features
-    branch = NgramBranch.of(corpus.layouts, classes, corpus.copies)
+    tokens = int(corpus.lengths.sum())
+    branch = NgramBranch.of(corpus.layouts, classes, corpus.copies, least=2 if tokens > _LARGE else 1)
     parts = (
         csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
         for items, rows, columns, values in branch.design_entries(corpus.layouts)
     )
     design = vstack(list(parts), format="csr")
     shared = None
-    if branch.blocks == 1 and int(corpus.lengths.sum()) <= _MOST_SHARED:
+    if branch.blocks == 1 and tokens <= _MOST_SHARED:
         shared = count_character_ngrams([words[number] for number in branch.single_tokens()])
     if shared is not None:
         design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()

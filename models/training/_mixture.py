@@ -221,7 +221,7 @@ def fit_linear_model(
 
     ``words`` are the texts of the token ids.
     """
-    fits, plain, start = list_fits(head, words), drop_edges(corpus), time.monotonic()
+    fits, plain, start = list_fits(head, words, int(corpus.lengths.sum())), drop_edges(corpus), time.monotonic()
     if dev is None:
         fits = fits[1:2] or fits  # a middle strength
     plain_dev = None if dev is None else drop_edges(dev)
