@@ -281,9 +281,7 @@ class Fit:
                     f"one epoch takes about {epoch / 60:.2g} of {{minutes={minutes:g}}}, and there is at least one"
                 )
                 warn_caller(GraphAttnWarning(problem, options=("minutes",)))
-            self.log(
-                f"minutes: {epochs} epochs of {epoch:.1f} s fit into {minutes:g}; --epochs {epochs} repeats this run"
-            )
+            self.log(f"minutes: {epochs} epochs of {epoch:.1f} s fit into {minutes:g}; so many epochs repeat this run")
         self.estimator.decide_options(epochs=epochs)
         self._read_options()
 

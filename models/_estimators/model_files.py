@@ -68,7 +68,8 @@ def restore_estimator(kind: type[StateT], files: ModelFiles) -> StateT:
     estimator = kind(**{name: options.keep(names.get(name, ())) for name, options in saved.items()}, **arguments)
     saved["task"] = of_task = kind.option_groups["task"](**arguments)
     set_in_task = [item.name for item in fields(of_task) if getattr(of_task, item.name) != item.default]
-    estimator.restore_options(saved, {**names, "task": set_in_task})
+    in_order = {name: saved[name] for name in ("task", "encoder", *saved)}
+    estimator.restore_options(in_order, {**names, "task": set_in_task})
     estimator.corpus_, estimator.history_ = config["corpus"], config["history"]
     inputs, task = estimator.text_inputs_, estimator.task_
     inputs.spelling = inputs.has_branch = "linear_branch.keys" in weights and task.linear_branch is WordFeatureBranch

@@ -27,8 +27,8 @@ from graphattn.models.training._processes import is_first_process
 from graphattn.models.training._tracker import Tracker as Tracker
 
 _TIMED_BATCHES, _TIMED_SECONDS, _WORTH_SAYING, _LONG = 10, 1.0, 60.0, 300.0
-"""Batches and seconds before the time of a run is estimated, the shortest time that is shown, and the shortest for which
-a faster way is named."""
+"""Batches and seconds before the time of a run is estimated; the shortest time that is shown, and the shortest for
+which a faster way is named."""
 _PREDICTION = 1 / 3
 """Time to predict a token, relative to a training step."""
 

@@ -11,7 +11,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 MOST = 12
 # Classes that hold a carrier for their own work: blocks of a build, batches of a store's data sets, a run of training
 # and its data set, a result, and a contender of a benchmark.
-HOLDERS = {"ItemBlock", "DecodedRows", "StoreBatch", "Fit", "Shares", "AttentionWeights", "GraphInput"}
+HOLDERS = {"ItemBlock", "DecodedRows", "StoreBatch", "Fit", "ScoredBatch", "Shares", "AttentionWeights", "GraphInput"}
 
 
 @pytest.fixture(scope="module")

@@ -124,7 +124,7 @@ def test_copies_are_plain_and_independent():
         (HeadOptions(pooling="sum"), ["pooling"]),
         (HeadOptions(head_hidden=-1), ["head_hidden"]),
         (HeadOptions(head_dropout=2), ["head_dropout"]),
-        (TrainingOptions(epochs=0), ["epochs"]),
+        (TrainingOptions(epochs=-1), ["epochs"]),
         (TrainingOptions(patience=0), ["patience"]),
         (TrainingOptions(max_tokens=0), ["max_tokens"]),
         (TrainingOptions(max_edges=-1), ["max_edges"]),

@@ -6,8 +6,8 @@ from copy import deepcopy
 import pytest
 import torch
 
-from graphattn import register_backend
 from graphattn._backends.gpu.plan import plan_of
+from graphattn._backends.registry import REGISTERED
 from graphattn._devices import to_device
 
 KINDS = ["classifier", "multilabel", "pair", "regressor", "tagger", "crf", "translator"]
@@ -52,7 +52,7 @@ def attend_to_nothing(call):
     ],
 )
 def test_a_batch_is_copied_at_once(kind, encoder, in_the_step, corpus, fitted, count_copies, monkeypatch):
-    register_backend("no-attention", attend_to_nothing)
+    monkeypatch.setitem(REGISTERED, "no-attention", attend_to_nothing)
     estimator, (inputs, labels) = fitted(kind, encoder), corpus(kind, 16)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *device: False)
     batch = estimator.encode(inputs, labels)[list(range(16))]

@@ -98,7 +98,7 @@ def test_a_full_disk_keeps_the_old_model(graphattn, classifier, command, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.run"]
 
 
-@pytest.mark.parametrize(("size", "file"), [(400, "training.json"), (4_000, "last.ckpt")])
+@pytest.mark.parametrize(("size", "file"), [(400, "training.json"), (4_000, "linear.ckpt")])
 def test_a_full_disk_during_training_is_reported(graphattn, command, tmp_path, limit_file_size, size, file):
     out = tmp_path / "model"
     limit_file_size(size)

@@ -573,7 +573,7 @@ def test_methods_before_fit_raise_an_error(estimator, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"training__epochs": 0}, "epochs is -1; it must be at least 0"),
+        ({"training__epochs": -1}, "epochs is -1; it must be at least 0"),
         ({"inputs__level": "char"}, "level is 'char'; choose one of: word, bpe"),
         (
             {"head__pooling": "sum"},

@@ -198,7 +198,7 @@ def test_learning_rates_decay_towards_the_input(folder):
     assert rates["encoder.layers.2.ffn.widen.weight"] == 1e-4
     assert rates["encoder.layers.0.ffn.widen.weight"] == 2.5e-5
     assert rates["embedding.trained"] == rates["encoder.norm.weight"] == 1.25e-5
-    module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, evaluate=None)
+    module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, measure=None)
     groups = module.configure_optimizers()["optimizer"].param_groups
     by_parameter = {id(parameter): group for group in groups for parameter in group["params"]}
     named = dict(estimator.model_.named_parameters())

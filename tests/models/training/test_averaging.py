@@ -69,13 +69,13 @@ def test_the_average_is_evaluated_and_the_best_is_kept(name, parts):
     (settings, average), (model, corpus) = AVERAGES[name], parts()
     steps, kept, figures = Steps(), [], iter([50.0, 80.0, 70.0])
 
-    def evaluate(decisions):
+    def measure(model, dev):
         kept.append((trained(model), len(steps.seen)))
-        return {"accuracy": next(figures)}
+        return {"dev_accuracy": next(figures)}
 
     options = TrainingOptions(**{"epochs": 3, "batch_size": 8, **settings})
     callbacks = [steps, *([EMAWeightAveraging(decay=DECAY)] if average is average_as_lightning else [])]
-    train(model, corpus, options, dev=corpus, evaluate=evaluate, callbacks=callbacks)
+    train(model, corpus, options, dev=corpus, measure=measure, callbacks=callbacks)
     assert [count for _, count in kept] == [4, 7, 10]
     assert (1 + 4) / (10 + 4) < DECAY < (1 + 6) / (10 + 6)  # both parts of the minimum
     for measured, count in kept:

@@ -99,12 +99,12 @@ def test_the_best_epoch_is_kept(patience, values, epochs, parts, same_weights):
     model, corpus = parts()
     left, kept = iter(values), []
 
-    def evaluate(decisions):
+    def measure(model, dev):
         kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
-        return {"accuracy": next(left)}
+        return {"dev_accuracy": next(left)}
 
     options = TrainingOptions(epochs=len(values), patience=patience)
-    rows = train(model, corpus, options, dev=corpus, evaluate=evaluate)
+    rows = train(model, corpus, options, dev=corpus, measure=measure)
     assert [row["dev_accuracy"] for row in rows] == values[:epochs]
     assert [row["epoch"] for row in rows] == [*range(1, epochs + 1)]
     best = max(range(epochs), key=lambda epoch: (values[epoch], epoch))  # ties go to the last epoch

@@ -160,7 +160,7 @@ def test_minutes_decide_the_epochs_which_repeat_the_run(corpus, capsys):
     model = make(minutes=0.03).fit(X, y, callbacks=[EpochLines()])
     epochs = model.training_.epochs
     assert model.resolved_.why("epochs") == "minutes"
-    assert f"--epochs {epochs} repeats this run" in capsys.readouterr().err
+    assert f"minutes: {epochs} epochs" in capsys.readouterr().err
     again = make(epochs=epochs).fit(X, y)
     assert again.history_ == model.history_
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
