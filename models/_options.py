@@ -98,14 +98,18 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("linear", "cosine", "constant", "inverse-sqrt", "exponential", "inverse")
 
 
+EPOCHS_BESIDE_LINEAR_MODEL: Mapping[str, int] = {"visits": 45_000, "maximum": 5, "least": 0}
+"""See :meth:`TrainingOptions.resolve_epochs`."""
+
+
 @dataclass
 class TrainingOptions(Options):
     """How a model is trained."""
 
     epochs: int | None = option(
         None,
-        "maximum number of passes over the training set (default: 20; fewer for more than 7,500 examples); 0: the "
-        "linear model alone",
+        "maximum number of passes over the training set (default: 5 beside a linear model, else 20; fewer for large "
+        "training sets); 0: the linear model alone",
         min=0,
         common=True,
     )

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError
+from graphattn.models._options import EPOCHS_BESIDE_LINEAR_MODEL
 from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS
 from graphattn.options import Options
@@ -189,6 +190,18 @@ def _of_preset(task: type[Task], options: Groups, facts: Facts) -> Values:
     return {"encoder": preset.get("encoder", {})} if replaced else preset
 
 
+def _of_linear_model(task: type[Task], options: Groups, facts: Facts) -> Values:
+    """A graph encoder beside a linear model is smaller and trained for less time, as the linear model is good alone."""
+    return task.beside_linear_model(type(options["encoder"])) if _has_linear_model(task, options, facts) else {}
+
+
+def _has_linear_model(task: type[Task], options: Groups, facts: Facts) -> bool:
+    if _find_preset(options) != "default" or options["pretrained"].pretrained or facts.has_predicates:
+        return False
+    limits = task.limit_options(options).get("head", {})
+    return "head" in options and options["head"].linear_branch and limits.get("linear_branch", True)
+
+
 def _of_pretrained(task: type[Task], options: Groups, facts: Facts) -> Values:
     return task.fine_tuning if options["pretrained"].pretrained else {}
 
@@ -218,6 +231,7 @@ def _of_other_options(task: type[Task], options: Groups, facts: Facts) -> Values
 LAYERS = (
     Layer("task", _of_task),
     Layer("preset", _of_preset),
+    Layer("linear model", _of_linear_model),
     Layer("pretrained model", _of_pretrained),
     Layer(TRAINED, _of_trained_model),
     Layer(TUNING, _of_tuning),
@@ -260,7 +274,11 @@ def _of_training_set(task: type[Task], options: Groups, facts: Facts) -> Values:
         training.minutes is not None or facts.examples is None or options["pretrained"].frozen
     ):  # a frozen model has no epochs
         return {}
-    counts = DEFAULT_EPOCHS if options["pretrained"].pretrained and task.fine_tuning else {}
+    counts: Mapping[str, int] = {}
+    if options["pretrained"].pretrained and task.fine_tuning:
+        counts = DEFAULT_EPOCHS
+    elif _has_linear_model(task, options, facts):
+        counts = EPOCHS_BESIDE_LINEAR_MODEL
     return {"training": {"epochs": training.resolve_epochs(facts.examples, **counts)}}
 
 

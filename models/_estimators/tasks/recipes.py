@@ -18,6 +18,12 @@ PAPER: Recipe = {
 }
 """Settings of the papers where the defaults differ."""
 
+BESIDE_LINEAR_MODEL: Recipe = {
+    "encoders": {"ms-trans": {"layers": 2, "hidden": 200}},
+    "training": {"learning_rate": 1e-3, "patience": 2},
+}
+"""The graph encoder of a classifier that has a linear model, too."""
+
 _FROZEN_VECTORS = {"tune_vectors": False, "always_project": False, "word_dropout": 0.0}
 STAR_TRANSFORMER: Recipe = {
     "inputs": {**_FROZEN_VECTORS, "unit_vectors": True, "normalize_vectors": False, "embedding_dropout": 0.5},

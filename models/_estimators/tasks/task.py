@@ -14,7 +14,7 @@ from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles, read_labelled
 from graphattn.models._estimators.tasks.head import Predictor, joins_pairs
 from graphattn.models._estimators.tasks.labels import Labels
-from graphattn.models._estimators.tasks.recipes import PAPER, Recipe, expand_recipe
+from graphattn.models._estimators.tasks.recipes import BESIDE_LINEAR_MODEL, PAPER, Recipe, expand_recipe
 from graphattn.models._estimators.tasks.rows import Rows
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
@@ -119,6 +119,11 @@ class Task:
     def preset_options(cls, preset: str, encoder: type[EncoderOptions]) -> Recipe:
         """Group -> option -> default of a preset."""
         return expand_recipe(cls.presets.get(preset, {}), encoder.name)
+
+    @classmethod
+    def beside_linear_model(cls, encoder: type[EncoderOptions]) -> Recipe:
+        """Group -> option -> default of a graph encoder that is trained beside a linear model."""
+        return expand_recipe(BESIDE_LINEAR_MODEL, encoder.name)
 
     @classmethod
     def derive_options(cls, options: Mapping[str, Any]) -> Recipe:
