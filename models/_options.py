@@ -98,7 +98,7 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("linear", "cosine", "constant", "inverse-sqrt", "exponential", "inverse")
 
 
-EPOCHS_BESIDE_LINEAR_MODEL: Mapping[str, int] = {"visits": 45_000, "maximum": 5, "least": 0}
+EPOCHS_BESIDE_LINEAR_MODEL: Mapping[str, int] = {"visits": 40_000, "maximum": 4, "least": 0}
 """See :meth:`TrainingOptions.resolve_epochs`."""
 
 
@@ -108,7 +108,7 @@ class TrainingOptions(Options):
 
     epochs: int | None = option(
         None,
-        "maximum number of passes over the training set (default: 5 beside a linear model, else 20; fewer for large "
+        "maximum number of passes over the training set (default: 4 beside a linear model, else 20; fewer for large "
         "training sets); 0: the linear model alone",
         min=0,
         common=True,
