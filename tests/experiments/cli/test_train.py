@@ -156,7 +156,7 @@ def test_invalid_heads_are_reported_before_reading(graphattn, tmp_path):
 def test_the_saved_config_has_every_option(classifier):
     settings = yaml.safe_load((classifier / "train.yaml").read_text())
     assert settings["scales"] == ["1", "3"]
-    assert settings["learning_rate"] == 5e-4
+    assert settings["learning_rate"] == 2e-3
     assert settings["logs"] is False
     assert "ffn" not in settings, "an option of another encoder"
     assert not {"run_dir", "crf", "scheme"} & settings.keys()

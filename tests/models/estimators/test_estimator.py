@@ -48,6 +48,7 @@ from graphattn.models._encoders import ENCODERS
 from graphattn.models._encoders.bilstm import BiLSTMOptions
 from graphattn.models._estimators.tasks.classify import Classification, TextLabels
 from graphattn.models._estimators.tasks.recipes import CONLL, STAR_TRANSFORMER, expand_recipe
+from graphattn.models.defaults import Facts
 from graphattn.models.inspection import summarise
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -125,7 +126,26 @@ def test_estimator_tags_of_scikit_learn():
 
 def test_defaults_of_taggers():
     assert SequenceTagger().resolve_options()["encoder"] == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
-    assert TextClassifier().resolve_options()["encoder"] == MSTransOptions()
+    assert TextClassifier(preset="paper").resolve_options()["encoder"] == MSTransOptions()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "encoder", "epochs"),
+    [
+        (TextClassifier(), (2, 200), 4),
+        (TextClassifier(head=HeadOptions(linear_branch=False)), (3, 300), 20),
+        (TextClassifier(preset="paper"), (3, 300), 20),
+        (TextClassifier("transformer"), (3, 300), 4),
+        (SequenceTagger(), (3, 300), 4),
+        (SequenceTagger(head=HeadOptions(crf=False)), (3, 300), 20),
+    ],
+    ids=str,
+)
+def test_a_graph_encoder_beside_a_linear_model_is_trained_for_less_time(estimator, encoder, epochs):
+    options = estimator.resolve_options(Facts(examples=5000))
+    assert (options["encoder"].layers, options["encoder"].hidden) == encoder
+    assert options["training"].epochs == epochs
+    assert options["training"].learning_rate == 5e-4 or epochs == 4
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair", "tagger", "crf"])
