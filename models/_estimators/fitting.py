@@ -211,17 +211,14 @@ class Fit:
         self.linear_row = {"epoch": 0, **self.linear.describe_factors()}
         if self._evaluate is not None:
             self.linear_row |= name_metrics(self._evaluate(self.linear.decide_alone()))
-
-    def _announce_linear_model(self) -> None:
-        """Print the metric of the linear model, once a model of it can be loaded."""
-        if self.linear is None or self.linear_row is None:
-            return
         key, seconds = f"dev_{self.metric}", f"{self.linear.seconds:.1f} s"
-        parts = [f"dev {self.metric.replace('_', ' ')} {self.linear_row[key]:.2f}"] if key in self.linear_row else []
-        use = (
-            "" if self.training.run_dir is None else f"; `graphattn predict {self.training.run_dir}` works from now on"
-        )
-        self.log(f"linear model: {', '.join([*parts, seconds])}{use}")
+        score = f"dev {self.metric.replace('_', ' ')} {self.linear_row[key]:.2f}, " if key in self.linear_row else ""
+        self.log(f"linear model: {score}{seconds}")
+
+    def _announce_run(self) -> None:
+        """Print how to use the linear model, once the folder of the run has it."""
+        if self.linear is not None and self.training.run_dir is not None:
+            self.log(f"usable from now on: graphattn predict {self.training.run_dir}")
 
     def _train(self, device: torch.device) -> None:
         """Train the model; of a frozen one only the head is fitted, perhaps after a contrastive start."""
@@ -238,7 +235,6 @@ class Fit:
         if self.training.minutes is not None:
             self._fit_minutes(self.training.minutes, measure, device)
         if not self.training.epochs and self.linear_row is not None:
-            self._announce_linear_model()
             estimator.history_ = [self.linear_row]
             return
         from graphattn.models.training._loop import train  # loads Lightning, which takes seconds
@@ -254,7 +250,7 @@ class Fit:
             files=None if run_dir is None else collect_files(estimator, {}),
             linear=self.linear,
             first=self.linear_row,
-            announce=self._announce_linear_model,
+            announce=self._announce_run,
             history=estimator.history_,
             callbacks=self.callbacks,
             on_interrupt=self._stop if self.may_stop else None,
@@ -311,7 +307,6 @@ class Fit:
             log=self.log,
         )
         if self.linear is not None and self.linear_row is not None:
-            self._announce_linear_model()
             if self.dev_corpus is not None and self._evaluate is not None:
                 row |= MeasureDevSet(self.task.head.predict_dev_set, self._evaluate, self.linear)(
                     self.model, self.dev_corpus
