@@ -62,7 +62,7 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
     --------
     >>> from graphattn.models import TextClassifier, TrainingOptions
     >>> classifier = TextClassifier(training=TrainingOptions(epochs=1)).fit(["good film", "bad film"] * 4, [1, 0] * 4)
-    >>> attention = classifier.attention("good film").only(layer=2)
+    >>> attention = classifier.attention("good film").only(layer=1)
     >>> draw_matrices(attention).savefig(getfixture("tmp_path") / "heads.png")
     """
     heads = sorted({(each.layer, head, each.relation) for each in attention.maps for head in each.heads})

@@ -39,7 +39,7 @@ def test_a_killed_run_resumes_with_identical_results(graphattn, run_in_fork, com
 
     assert run_in_fork(train_eight_steps) == -signal.SIGKILL
     history = json.loads((tmp_path / "model.run" / "history.json").read_text())
-    assert len(history["epochs"]) == 2, "killed in the third epoch"
+    assert history["epochs"][-1]["epoch"] == 2, "killed in the third epoch"
     answer = graphattn(*command, "--out", tmp_path / "model")
     assert answer.code == 0
     graphattn(*command, "--out", tmp_path / "undisturbed")
@@ -150,7 +150,7 @@ def test_a_nan_loss_keeps_the_last_good_checkpoint(graphattn, command, tmp_path,
     assert graphattn(*command, "--out", tmp_path / "model").code == 0
     assert not kept.exists()
     figures = json.loads((tmp_path / "model" / "metrics.json").read_text())
-    assert figures["epochs"] == 5
+    assert figures["epochs"] == 3, "the linear model has no mistake, so that no epoch is better"
 
 
 def test_a_failing_save_does_not_hide_a_divergence(graphattn, command, tmp_path, monkeypatch, diverging_at):

@@ -81,7 +81,7 @@ def test_a_model_parses_raw_texts_with_the_settings_of_its_training(graphattn, t
         assert len(Chain.inputs) == 8 + 3, "each text is parsed once"
     edges = graphattn("inspect", model, test, "--top=99").out
     summary = graphattn("inspect", model, test, "--summary", "--top=2").out
-    assert "deprel" in edges.splitlines()[2].split()
+    assert any("deprel" in line.split() for line in edges.splitlines())
     assert {"dep>", "dep<"} <= set(edges.split())
     *_, title, _, first, second = summary.splitlines()
     assert title == "dependencies, strongest 2"

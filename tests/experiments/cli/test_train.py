@@ -375,9 +375,11 @@ def test_progress_and_hints_are_printed_unless_quiet(graphattn, corpora_folder, 
     command = ["train", "classify", corpora_folder / "reviews.tsv", *loud]
     hint, *lines = graphattn(*command, "--out", tmp_path / "loud").err.splitlines()
     assert hint.startswith("hint: 40 examples are few to learn word vectors from; a pretrained model usually helps")
-    epoch = r"epoch \d/2: loss [\d.]+, dev accuracy [\d.]+ \(graph encoder alone\), [\d.]+ s, best .*"
-    assert all(re.fullmatch(epoch, line) for line in lines[:2])
-    assert all(line.startswith("linear branch ") for line in lines[2:])
+    epoch = r"epoch \d/2: loss [\d.]+, dev accuracy [\d.]+, [\d.]+ s, best .*"
+    assert re.fullmatch(r"linear model: dev accuracy [\d.]+, [\d.]+ s", lines[0])
+    assert lines[1] == f"usable from now on: graphattn predict {tmp_path / 'loud.run'}"
+    assert all(re.fullmatch(epoch, line) for line in lines[2:4])
+    assert all(line.startswith(("linear model: with the dev set", "temperature")) for line in lines[4:])
     assert graphattn(*command, "--quiet", "--out", tmp_path / "quiet").err == ""
     assert "quiet" not in (tmp_path / "quiet" / "train.yaml").read_text()
     assert (tmp_path / "quiet" / "train.yaml").read_text() == (tmp_path / "loud" / "train.yaml").read_text()

@@ -155,8 +155,9 @@ def test_fit_hints_at_a_model_that_learns_nothing(kind, corpus, tiny, monkeypatc
     estimator = tiny(kind, training=training, **more)
 
     class Constant(estimator.task):
-        def predict_dev_set(self, model, corpus):
-            return _constant_decisions(kind, y, corpus)
+        def __init__(self, **arguments):
+            super().__init__(**arguments)
+            self.head.predict_dev_set = lambda model, corpus: _constant_decisions(kind, y, corpus)
 
     class Learner(type(estimator)):
         task = Constant
