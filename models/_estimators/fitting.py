@@ -237,7 +237,7 @@ class Fit:
         if not self.training.epochs and self.linear_row is not None:
             estimator.history_ = [self.linear_row]
             return
-        from graphattn.models.training._loop import train  # loads Lightning, which takes seconds
+        from graphattn.models.training._loop import train
 
         train(
             self.model,

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
 
+from graphattn.models._options import TrainingOptions
 from graphattn.models.training._callback import Callback
 
 
@@ -106,19 +107,11 @@ class EpochAverage(Average):
         self.ends = state_dict["ends"]
 
 
-@contextmanager
-def swap_in_averages(trainer: Any, pl_module: Any) -> Iterator[None]:
-    """Replace the weights by those of Lightning's averaging callbacks inside the block, as its validation does."""
-    from lightning.pytorch.callbacks import WeightAveraging
-
-    averages = [callback for callback in trainer.callbacks if isinstance(callback, WeightAveraging)]
-    for average in averages:
-        average.on_validation_epoch_start(trainer, pl_module)
-    try:
-        yield
-    finally:
-        for average in averages:
-            average.on_validation_epoch_end(trainer, pl_module)
+def make_average(options: TrainingOptions) -> Average | None:
+    """The average that options ask for."""
+    if options.average_epochs is not None:
+        return EpochAverage(options.average_epochs)
+    return None if options.average is None else WeightAverage(options.average)
 
 
 def _trainable(model: nn.Module) -> list[Tensor]:

@@ -40,6 +40,9 @@ class Callback:
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Called when a run ends."""
 
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Called when an error or Ctrl-C ends a run."""
+
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Add to a checkpoint."""
 

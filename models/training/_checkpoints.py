@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from graphattn.builders._atomic import read_sealed, write_sealed
 from graphattn.builders._locks import folder_lock
@@ -93,6 +96,25 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
         (folder / BEST).unlink(missing_ok=True)
     write_sealed(folder / SETTINGS, json.dumps(settings, indent=1).encode())
     return checkpoint if checkpoint.exists() else None
+
+
+def write_checkpoint(path: Path, checkpoint: dict[str, Any]) -> None:
+    """Write a checkpoint atomically, with a checksum."""
+    content = io.BytesIO()
+    torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
+    # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
+    write_sealed(path, content.getvalue())
+
+
+def read_checkpoint(path: Path, device: Any = None) -> dict[str, Any]:
+    """The content of a checkpoint, on a device; a ConfigError if it cannot be read without executing anything."""
+    try:
+        checkpoint: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # a callback's state that only unpickling restores
+        raise error_for_damage(path) from error
+    return checkpoint
 
 
 def error_for_damage(path: Path) -> ConfigError:

@@ -1,17 +1,13 @@
-"""The Lightning module: loss, optimizer, schedule and evaluation of a model, and batches for several processes."""
+"""The steps of training a model: losses, gradients and evaluation, and its batches, for one process or several."""
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from copy import deepcopy
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, cast
 
-import lightning.pytorch as pl
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -30,9 +26,6 @@ from graphattn.models.training._optimizer import make_optimizer, relative_rate
 
 Measure = Callable[[Any, Corpus], dict[str, float]]
 """Model and dev set -> figures of the history."""
-
-_LOGGERS = ("lightning.pytorch", "lightning.fabric")
-
 
 MOST_UNREAD = 64
 """Losses that stay on a GPU: it would wait for each that is read."""
@@ -114,11 +107,11 @@ class BatchLoader(DataLoader[Any]):
         return [self.dataset[shard].copy_ahead(self.device) for shard in shards]
 
 
-class TrainingModule(pl.LightningModule):
+class TrainingModule(nn.Module):
     """A model, its optimizer, and its figures on the dev set.
 
     ``loader`` has batches of the training set, from :class:`SharedBatches`. ``measure`` gives the figures of the dev
-    set, if there is one.
+    set, if there is one. Methods that Lightning calls, too, have the names of its hooks.
     """
 
     def __init__(
@@ -134,6 +127,8 @@ class TrainingModule(pl.LightningModule):
         self.dev, self.measure = dev, measure
         assert options.epochs is not None
         self.steps = math.ceil(len(loader) / options.accumulate) * options.epochs
+        self.epoch = 0
+        """Of the current batches, from 0."""
         self.losses: list[float] = []
         """Of this epoch's batches."""
         self.unread: list[tuple[int, Tensor]] = []
@@ -141,60 +136,45 @@ class TrainingModule(pl.LightningModule):
         self.batch_size = ""
         """Texts and tokens of the latest batch, for errors."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        restore: Callable[[dict[str, Any]], None] = super().__setstate__
-        restore(state)
-        silence()  # this is a new process
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> TrainingModule:
-        """A copy for Lightning's averaging callbacks, which shares the data: only the model is copied."""
-        memo |= {id(shared): shared for shared in (self.loader, self.dev, self.measure)}
-        copied = type(self).__new__(type(self))
-        copied.__setstate__(deepcopy(self.__getstate__(), memo))
-        return copied
-
-    @override
-    def train_dataloader(self) -> BatchLoader:
-        # Lightning calls this for each epoch, as the number of batches may change
+    def start_epoch(
+        self, epoch: int, done: int, device: torch.device, *, rank: int = 0, processes: int = 1
+    ) -> BatchLoader:
+        """The batches of an epoch, without those that were ``done`` before the checkpoint."""
         sampler = self.loader.batch_sampler
         assert isinstance(sampler, SharedBatches)
-        sampler.max_tokens = MOST_CPU_TOKENS if self.device.type == "cpu" else None
-        sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
-        sampler.set_epoch(self.current_epoch)
-        loop = self.trainer.fit_loop
-        sampler.done = loop.epoch_loop.batch_progress.current.ready if loop.restarting else 0
-        self.loader.device = self.device
+        sampler.max_tokens = MOST_CPU_TOKENS if device.type == "cpu" else None
+        sampler.rank, sampler.processes = rank, processes
+        sampler.set_epoch(epoch)
+        sampler.done = done
+        self.epoch, self.loader.device = epoch, device
         return self.loader
 
-    @override
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Add this epoch's losses, for their mean in the history."""
         self._read_losses()
-        checkpoint["losses"] = self.losses  # for the mean in the history
+        checkpoint["losses"] = self.losses
 
-    @override
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Read what was added to a checkpoint."""
         self.losses = checkpoint["losses"]
 
-    @override
     def on_train_batch_start(self, batch: list[Batch], batch_idx: int) -> None:
+        """Seed the dropout of each step, so that a resumed run equals an uninterrupted one bit for bit."""
         texts, tokens = sum(shard.size for shard in batch), sum(shard.graph.num_nodes() for shard in batch)
-        self.batch_size = (
-            f"batch {batch_idx + 1} of epoch {self.current_epoch + 1} ({texts:,} texts, {tokens:,} tokens)"
-        )
-        # seed each step's dropout, so that a resumed run equals an uninterrupted one bit for bit
-        step = self.current_epoch * 1_000_003 + batch_idx
-        seed = (self.options.seed * 7_919 + step) * 64 + self.global_rank
-        if self.device.type == "cpu":
+        self.batch_size = f"batch {batch_idx + 1} of epoch {self.epoch + 1} ({texts:,} texts, {tokens:,} tokens)"
+        step = self.epoch * 1_000_003 + batch_idx
+        seed = (self.options.seed * 7_919 + step) * 64 + cast(SharedBatches, self.loader.batch_sampler).rank
+        if self.loader.device.type == "cpu":
             torch.default_generator.manual_seed(seed)  # torch.manual_seed also seeds all devices
         else:
             torch.manual_seed(seed)
 
-    @override
     def training_step(self, batch: list[Batch], batch_idx: int) -> Tensor:
-        with self._explain_memory_errors():
+        """The loss of a batch, whose gradients may have been computed already."""
+        with self.explain_memory_errors():
             loss = self._sum_losses(batch)
         self.unread.append((batch_idx + 1, loss.detach()))
-        if self.device.type == "cpu" or len(self.unread) >= MOST_UNREAD:
+        if self.loader.device.type == "cpu" or len(self.unread) >= MOST_UNREAD:
             self._read_losses()
         return loss * self._scale_last_step(batch_idx)
 
@@ -206,22 +186,13 @@ class TrainingModule(pl.LightningModule):
         self.unread = []
         for number, loss in zip(numbers, torch.stack(losses).tolist(), strict=True):
             if not math.isfinite(loss):
-                raise self._divergence_error(f"the loss is {loss} in epoch {self.current_epoch + 1}, batch {number}")
+                raise self._divergence_error(f"the loss is {loss} in epoch {self.epoch + 1}, batch {number}")
             self.losses.append(loss)
 
-    def _explain_memory_errors(self) -> AbstractContextManager[None]:
+    def explain_memory_errors(self) -> AbstractContextManager[None]:
+        """Raise an error that says what to change where memory is short."""
         fix = "Lower {batch_size} or {max_tokens} and raise {accumulate}, or give {device=cpu}"
         return explain_memory_errors(self.batch_size, fix, ("batch_size", "max_tokens", "accumulate", "device"))
-
-    @override
-    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
-        with self._explain_memory_errors():
-            super().backward(loss, *args, **kwargs)
-
-    @override
-    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
-        with self._explain_memory_errors():
-            super().optimizer_step(*args, **kwargs)
 
     def _sum_losses(self, shards: list[Batch]) -> Tensor:
         """The loss of all shards. Gradients of several are computed here, which frees the activations of each."""
@@ -234,7 +205,7 @@ class TrainingModule(pl.LightningModule):
         with sum_embedding_gradients(parameters) as of_tables:
             for shard in shards:
                 loss, _ = self.model.loss(shard)
-                with torch.autocast(self.device.type, enabled=False):
+                with torch.autocast(self.loader.device.type, enabled=False):
                     gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
                 summed = [_add(*pair) for pair in zip(summed, gradients, strict=True)]
                 total += float(loss.detach())
@@ -244,54 +215,43 @@ class TrainingModule(pl.LightningModule):
         return apply(_HandOver, loss.new_tensor(total), summed, *parameters)
 
     def _scale_last_step(self, batch_idx: int) -> float:
-        """Factor for the last, shorter accumulation of an epoch; Lightning always divides by ``accumulate``."""
+        """Factor for the last, shorter accumulation of an epoch; each batch is divided by ``accumulate``."""
         left = len(self.loader) % self.options.accumulate
         return self.options.accumulate / left if batch_idx >= len(self.loader) - left else 1.0
 
     def finish_epoch(self) -> dict[str, float]:
-        """Evaluate on the dev set; log and return the epoch's metrics. A DivergenceError: weights are not finite."""
+        """The epoch's loss and figures of the dev set. A DivergenceError: weights are not finite."""
         self._read_losses()
         sums = torch.stack([weights.detach().sum(dtype=torch.float32) for weights in self.parameters()])
         if not sums.isfinite().all():  # ten times as fast as to look at each weight
-            raise self._divergence_error(f"weights are not finite after epoch {self.current_epoch + 1}")
-        loss = torch.tensor(sum(self.losses) / len(self.losses), dtype=torch.float64, device=self.device)
-        loss = self.trainer.strategy.reduce(loss, reduce_op="mean")
-        row: dict[str, float] = {"epoch": self.current_epoch + 1, "train_loss": float(loss)}
+            raise self._divergence_error(f"weights are not finite after epoch {self.epoch + 1}")
+        loss = self.average_over_processes(sum(self.losses) / len(self.losses))
+        row: dict[str, float] = {"epoch": self.epoch + 1, "train_loss": loss}  # the logs count epochs from 1, too
         self.losses.clear()
         if self.dev is not None and self.measure is not None:
             row |= self.measure(self.model, self.dev)
-        figures = {name: float(value) for name, value in row.items()}  # the logs count epochs from 1, too
-        self.log_dict(figures, on_step=False, on_epoch=True)
         return row
 
+    def average_over_processes(self, value: float) -> float:
+        """The mean of a value that each process has."""
+        return value
+
+    def swap_in_averages(self) -> AbstractContextManager[None]:
+        """Replace the weights by averages that the trainer keeps, if any, inside the block."""
+        return nullcontext()
+
     def _divergence_error(self, problem: str) -> DivergenceError:
-        kept = "the weights of the best epoch so far are kept" if self.current_epoch else "no epoch has ended"
+        kept = "the weights of the best epoch so far are kept" if self.epoch else "no epoch has ended"
         return DivergenceError(
             f"{problem}; {kept}. Lower {{learning_rate}} or {{clip}}, or set {{precision=32}}",
             options=("learning_rate", "clip", "precision"),
         )
 
-    @override
-    def configure_optimizers(self) -> Any:
+    def make_optimizer(self) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
+        """The optimizer, and the schedule of its rates, which counts steps."""
         optimizer = make_optimizer(self.model, self.model.learning_rates, self.options)
         rate = partial(relative_rate, steps=self.steps, options=self.options)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
-
-    @override
-    def configure_gradient_clipping(
-        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: str | None = None
-    ) -> None:
-        # Lightning rejects fused optimizers because of float16's scaled gradients
-        if optimizer.defaults["fused"]:
-            if gradient_clip_val:
-                nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
-        else:
-            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
-
-    @override
-    def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
-        return batch  # the loader has copied it to a GPU
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
 
 
 def _add(total: Tensor | None, gradient: Tensor | None) -> Tensor | None:
@@ -316,25 +276,3 @@ class _HandOver(Function):
         if factor != 1:
             summed = [None if total is None else total.mul_(factor) for total in summed]
         return None, None, *summed
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence Lightning's hints about loaders and devices, but not its errors."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    levels = [logger.level for logger in loggers]
-    with warnings.catch_warnings():
-        silence()
-        try:
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
-
-
-def silence() -> None:
-    """Silence Lightning's messages for the rest of the process."""
-    warnings.filterwarnings("ignore", module="lightning")
-    warnings.filterwarnings("ignore", message=".*lightning.*")
-    for name in _LOGGERS:
-        logging.getLogger(name).setLevel(logging.ERROR)

@@ -16,6 +16,11 @@ def choose_strategy(options: TrainingOptions) -> str:
     return "ddp_notebook" if hasattr(sys, "ps1") else "ddp_spawn"
 
 
+def is_alone(options: TrainingOptions) -> bool:
+    """Whether a run has one device, which needs no strategy."""
+    return options.strategy == "auto" and options.devices * options.nodes == 1
+
+
 def is_launched(options: TrainingOptions) -> bool:
     """Whether each process of the run is a program of its own, which torchrun, srun, jsrun or Lightning starts.
 
@@ -38,6 +43,9 @@ def is_first_process(options: TrainingOptions) -> bool:
 @contextmanager
 def ignore_launcher_rank(options: TrainingOptions) -> Iterator[None]:
     """Let Lightning's loggers write in a run that starts its processes itself, whatever variables say."""
+    if "lightning" not in sys.modules:
+        yield
+        return
     from lightning.pytorch.utilities import rank_zero_only
 
     rank = rank_zero_only.rank  # type: ignore[attr-defined]

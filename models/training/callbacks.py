@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
@@ -20,9 +19,9 @@ from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed, w
 from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.models._files.saving import KEEP_BEST, LINEAR, PACKED
 from graphattn.models._options import TrainingOptions
-from graphattn.models.training._averaging import Average, swap_in_averages
+from graphattn.models.training._averaging import Average
 from graphattn.models.training._callback import AnyCallback, Callback, find_callback
-from graphattn.models.training._checkpoints import BEST, HISTORY
+from graphattn.models.training._checkpoints import BEST, HISTORY, write_checkpoint
 from graphattn.models.training._processes import is_first_process
 from graphattn.models.training._tracker import Tracker as Tracker
 
@@ -71,7 +70,7 @@ class KeepBest(Callback):
     @override
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         ours = nullcontext() if self.average is None else self.average.swap_in(pl_module.model)
-        with swap_in_averages(trainer, pl_module), ours:
+        with pl_module.swap_in_averages(), ours:
             self._finish_epoch(trainer, pl_module)
 
     def _finish_epoch(self, trainer: Any, pl_module: Any) -> None:
@@ -105,10 +104,8 @@ class KeepBest(Callback):
 
     def save_linear_model(self, model: nn.Module) -> None:
         """Save what can be loaded before the first checkpoint: the linear model beside an encoder without training."""
-        content = io.BytesIO()
         parts = {PACKED: self.model, "callbacks": {KEEP_BEST: self.state_dict()}, "state_dict": model.state_dict()}
-        torch.save(parts, content)
-        write_sealed(self.folder / LINEAR, content.getvalue())
+        write_checkpoint(self.folder / LINEAR, parts)
 
     def restore(self, model: nn.Module) -> bool:
         """Load the weights of the best epoch into a model; False if no epoch was better than the linear model."""
@@ -133,6 +130,44 @@ class KeepBest(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
         self.kept = state_dict.get("kept", self.rows[-1] if self.rows else None)
+
+
+class StopEarly(Callback):
+    """Stop after some epochs without a better dev metric; the first epochs with a metric of 0 do not count.
+
+    The F1 of rare entities is 0 for some epochs before it rises.
+    """
+
+    def __init__(self, keep: KeepBest, patience: int):
+        self.keep, self.patience = keep, patience
+        self.best = -math.inf if keep.best is None else keep.best
+        self.worse = 0
+        """Epochs since the best one."""
+
+    @property
+    @override
+    def state_key(self) -> str:
+        return f"StopEarly{{'monitor': 'dev_{self.keep.metric}', 'mode': 'max'}}"  # as Lightning's would be
+
+    @override
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        value = self.keep.rows[-1][f"dev_{self.keep.metric}"]
+        if value == 0 and self.best == -math.inf:
+            return
+        if value > self.best:
+            self.best, self.worse = value, 0
+            return
+        self.worse += 1
+        if trainer.strategy.broadcast(self.worse >= self.patience):
+            trainer.should_stop = True
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        return {"best_score": self.best, "wait_count": self.worse}
+
+    @override
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best, self.worse = float(state_dict["best_score"]), state_dict["wait_count"]
 
 
 class CheckpointsInEpochs(Callback):
@@ -209,7 +244,7 @@ class EpochLines(Callback):
         if seconds is None:
             return
         self._left, keep = None, find_callback(trainer, KeepBest)
-        if seconds >= _WORTH_SAYING and trainer.is_global_zero and trainer.progress_bar_callback is None:
+        if seconds >= _WORTH_SAYING and self._prints(trainer, pl_module):
             patience = None if keep is None or keep.metric is None else pl_module.options.patience
             line = describe_estimate(seconds, trainer.max_epochs - trainer.current_epoch, patience)
             faster = "" if self.faster is None or seconds < _LONG else f". Faster: {self.faster}"
@@ -218,10 +253,15 @@ class EpochLines(Callback):
     @override
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         keep = find_callback(trainer, KeepBest)
-        if keep is not None and trainer.is_global_zero and trainer.progress_bar_callback is None:
+        if keep is not None and self._prints(trainer, pl_module):
             seconds = time.monotonic() - self.started
             line = describe_epoch(keep.rows, keep.metric, trainer.max_epochs, seconds, note=self.note)
             print(line, file=sys.stderr, flush=True)
+
+    def _prints(self, trainer: Any, pl_module: Any) -> bool:
+        """Whether this process prints lines: the first one, without a progress bar of ours or of Lightning."""
+        has_bar = shows_bar(pl_module.options) or trainer.progress_bar_callback is not None
+        return trainer.is_global_zero and not has_bar
 
 
 USUAL_SHARE = 0.73

@@ -58,6 +58,17 @@ def test_what_needs_no_trainer_loads_no_lightning():
 
 
 @pytest.mark.slow
+def test_a_fit_on_one_device_loads_no_lightning(tmp_path):
+    script = f"""
+from graphattn.models import TextClassifier, TrainingOptions
+training = TrainingOptions(epochs=1, run_dir={str(tmp_path)!r})
+TextClassifier(training=training).fit(["good film", "bad film"] * 8, ["pos", "neg"] * 8)
+"""
+    assert list_loaded(script) & {"lightning", "sympy", "torchmetrics", "transformers"} == set()
+    assert (tmp_path / "last.ckpt").exists()
+
+
+@pytest.mark.slow
 def test_optimizers_load_no_compiler():
     script = """
 from torch import nn

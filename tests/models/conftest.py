@@ -284,7 +284,7 @@ def killed_at(monkeypatch) -> Callable[[int, int], Any]:
         original = TrainingModule.training_step
 
         def step(self, taken, batch_idx):
-            if (self.current_epoch, batch_idx) == (epoch, batch):
+            if (self.epoch, batch_idx) == (epoch, batch):
                 raise RuntimeError("killed")
             return original(self, taken, batch_idx)
 

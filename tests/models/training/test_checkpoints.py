@@ -237,7 +237,7 @@ def test_an_interrupted_resume_leaves_no_model(corpus, tiny, tmp_path, monkeypat
 
     again = tiny("classifier", training=settings)
     with monkeypatch.context() as patch:
-        patch.setattr(AtomicCheckpointIO, "load_checkpoint", interrupted)
+        patch.setattr("graphattn.models.training._loop.read_checkpoint", interrupted)
         with pytest.raises(KeyboardInterrupt):
             again.fit(texts, labels)
     assert not hasattr(again, "model_")

@@ -11,7 +11,7 @@ from lightning.pytorch.callbacks import Callback
 
 from graphattn.exceptions import DeviceMemoryError, NotFittedError, TrainingError
 from graphattn.models import TrainingOptions, load
-from graphattn.models.training import _loop as training
+from graphattn.models.training import _lightning
 from graphattn.models.training._loop import train
 
 
@@ -118,9 +118,9 @@ def test_ctrl_c_works_again_after_lightning_ignored_it(parts, monkeypatch):
         sys.exit(1)
 
     model, corpus = parts()
-    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
+    monkeypatch.setattr(_lightning.pl.Trainer, "fit", fit)
     with pytest.raises(KeyboardInterrupt):
-        train(model, corpus, TrainingOptions(epochs=1))
+        train(model, corpus, TrainingOptions(epochs=1), callbacks=[Callback()])
     assert signal.getsignal(signal.SIGINT) is handler
 
 
@@ -133,6 +133,6 @@ def test_a_clean_up_error_hides_other_errors_but_not_ctrl_c(parts, monkeypatch, 
             raise RuntimeError("there is no loader yet")
 
     model, corpus = parts()
-    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
+    monkeypatch.setattr(_lightning.pl.Trainer, "fit", fit)
     with pytest.raises(raised):
-        train(model, corpus, TrainingOptions(epochs=1))
+        train(model, corpus, TrainingOptions(epochs=1), callbacks=[Callback()])

@@ -45,6 +45,51 @@ class Batches(Callback):
         self.seen.append((trainer.current_epoch, batch))
 
 
+def read(path):
+    return torch.load(path, weights_only=True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"accumulate": 3},
+        {"precision": "bf16", "average": 0.9, "clip": None, "schedule": "linear"},
+        {"optimizer": "sgd", "patience": 1, "average_epochs": 2},
+    ],
+)
+def test_the_loop_for_one_device_does_what_lightning_does(settings, corpus, tiny, tmp_path, same_weights):
+    training = {"epochs": 3, "batch_size": 4, "logs": True, **settings}
+    texts, labels = corpus("classifier", 24)
+    ours, lightnings = (
+        tiny("classifier", training={**training, "run_dir": str(tmp_path / name)}).fit(texts, labels, callbacks=others)
+        for name, others in (("ours", []), ("lightnings", [Callback()]))
+    )
+    assert ours.history_ == lightnings.history_
+    assert same_weights(ours, lightnings)
+    saved, expected = (read(tmp_path / name / "last.ckpt") for name in ("ours", "lightnings"))
+    for part in ("state_dict", "optimizer_states", "lr_schedulers", "losses", "epoch", "global_step", "stopped"):
+        torch.testing.assert_close(saved[part], expected[part], rtol=0, atol=0)
+    of_ours = saved["callbacks"]
+    torch.testing.assert_close(of_ours, {name: expected["callbacks"][name] for name in of_ours}, rtol=0, atol=0)
+    assert {path.name for path in (tmp_path / "ours").rglob("*.csv")} == {"metrics.csv"}
+
+
+@pytest.mark.parametrize("goes_on", ["ours", "lightning's"])
+@pytest.mark.parametrize("place", [(1, 0), (1, 3)])
+def test_either_loop_continues_the_other(goes_on, place, corpus, tiny, tmp_path, same_weights, killed_at):
+    texts, labels = corpus("classifier", 24)
+    training = {"epochs": 3, "batch_size": 4, "accumulate": 2, "run_dir": str(tmp_path), "checkpoint_minutes": 1e-9}
+    whole = tiny("classifier", training={**training, "run_dir": None, "checkpoint_minutes": None}).fit(texts, labels)
+    before, after = ([Callback()], []) if goes_on == "ours" else ([], [Callback()])
+    with killed_at(*place):
+        tiny("classifier", training=training).fit(texts, labels, callbacks=before)
+    steps = Batches()
+    resumed = tiny("classifier", training=training).fit(texts, labels, callbacks=[*after, *([steps] if after else [])])
+    assert resumed.history_ == whole.history_
+    assert same_weights(resumed, whole)
+    assert not steps.seen or steps.seen[0][0] == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classifier", "crf", "translator"])
 def test_results_are_deterministic_for_a_seed(kind, corpus, tiny, same_weights):

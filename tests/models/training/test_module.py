@@ -11,6 +11,7 @@ from graphattn._devices import to_device
 from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
 from graphattn.models._encoders import ENCODERS
+from graphattn.models.training._lightning import LightningTraining
 from graphattn.models.training._loop import train
 from graphattn.models.training._module import BatchLoader, SharedBatches, Shares, TrainingModule
 
@@ -20,7 +21,8 @@ from graphattn.models.training._module import BatchLoader, SharedBatches, Shares
 def test_no_decay_on_biases_norms_and_vectors(fitted, kind):
     model = fitted(*(("crf",) if kind == "crf" else ("classifier", kind))).model_
     module = TrainingModule(model, TrainingOptions(epochs=1, weight_decay=0.5), [None], None, None)
-    groups = module.configure_optimizers()["optimizer"].param_groups
+    optimizer, _ = module.make_optimizer()
+    groups = optimizer.param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
     assert decays.keys() == set(names.values())
@@ -46,7 +48,7 @@ def test_optimizer(options, kind, parts):
     module = TrainingModule(
         model, TrainingOptions(epochs=1, learning_rate=0.25, beta2=0.997, **options), [corpus], None, None
     )
-    optimizer = module.configure_optimizers()["optimizer"]
+    optimizer, _ = module.make_optimizer()
     assert isinstance(optimizer, kind)
     assert {(group["initial_lr"], group["betas"]) for group in optimizer.param_groups} == {(0.25, (0.9, 0.997))}
 
@@ -145,7 +147,7 @@ def test_texts_without_tokens_are_one_shard():
 def test_gradients_of_shards_are_those_of_the_batch(parts):
     model, corpus = parts()
     model.eval()  # without dropout
-    module = TrainingModule(model, TrainingOptions(epochs=1), [corpus], None, None)
+    module = TrainingModule(model, TrainingOptions(epochs=1), BatchLoader(Shares(corpus)), None, None)
     sampler = SharedBatches(BudgetBatches(corpus.lengths, max_sentences=len(corpus)))
     losses, gradients = [], []
     for limit in (None, 5):
@@ -165,7 +167,7 @@ def test_gradients_of_shards_are_those_of_the_batch(parts):
 def test_a_copy_has_its_own_model_and_the_same_data(parts):
     """Lightning's averaging callbacks copy the module."""
     model, corpus = parts()
-    module = TrainingModule(model, TrainingOptions(epochs=1), [corpus], corpus, lambda decisions: {})
+    module = LightningTraining(model, TrainingOptions(epochs=1), [corpus], corpus, lambda decisions: {})
     copied = deepcopy(module)
     assert copied.loader is module.loader
     assert copied.dev is corpus

@@ -12,7 +12,7 @@ from torch.multiprocessing import ProcessRaisedException
 
 from graphattn.exceptions import ConfigError, DataError, TrainingError
 from graphattn.models import TrainingOptions
-from graphattn.models.training import _loop as training
+from graphattn.models.training._lightning import unwrap_error
 from graphattn.models.training._processes import choose_strategy
 from graphattn.models.training.callbacks import EpochLines
 
@@ -23,7 +23,7 @@ def test_errors_of_other_processes_keep_their_type():
     text = "\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n  ...\n{}\n"
 
     def raised(last_line):
-        return training.unwrap_error(ProcessRaisedException(text.format(last_line), 1, 4711))
+        return unwrap_error(ProcessRaisedException(text.format(last_line), 1, 4711))
 
     failed = raised("graphattn.exceptions.TrainingError: the loss is nan: lower it")
     assert type(failed) is TrainingError
