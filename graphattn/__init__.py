@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from graphattn.models import TextClassifier as TextClassifier
     from graphattn.models import TextRegressor as TextRegressor
     from graphattn.models import Translator as Translator
+    from graphattn.models import compare as compare
     from graphattn.models import load as load
     from graphattn.models import register_encoder as register_encoder
     from graphattn.models import register_inputs as register_inputs
@@ -68,7 +69,7 @@ _NAMES = {
     "graphattn.layers._tensorized": "TensorizedAttention",
     "graphattn.models": (
         "Estimator PairClassifier PairRegressor SequenceTagger TASKS TextClassifier "
-        "TextRegressor Translator load register_encoder register_inputs register_task"
+        "TextRegressor Translator compare load register_encoder register_inputs register_task"
     ),
 }
 """Module -> its public names; the imports above repeat it for type checkers."""

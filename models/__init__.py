@@ -22,6 +22,7 @@ from graphattn.models._encoders import (
     make_encoder,
     register_encoder,
 )
+from graphattn.models._estimators.comparing import compare
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.label_set import LabelSet
 from graphattn.models._estimators.loading import TASKS, load, register_task
@@ -41,6 +42,7 @@ from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._results.class_probabilities import ClassProbabilities
 from graphattn.models._results.entities import EntitySpan, TaggedText
 from graphattn.models._results.reports import Outcomes, Report
+from graphattn.models._results.significance import Comparison
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions
 
@@ -50,6 +52,7 @@ __all__ = [
     "ClassPredictor",
     "ClassProbabilities",
     "Classification",
+    "Comparison",
     "Corpus",
     "DecoderOptions",
     "DuoOptions",
@@ -95,6 +98,7 @@ __all__ = [
     "Translator",
     "UMSTOptions",
     "WordInputs",
+    "compare",
     "load",
     "make_encoder",
     "register_encoder",

@@ -81,6 +81,11 @@ class CorpusFormat:
         """Names of the reader's options."""
         return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "encoding", "keep_row", "skip"}
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the reader passes on the fields of rows."""
+        return "keep_row" in inspect.signature(self.read).parameters
+
 
 FORMATS: dict[str, CorpusFormat] = {}
 """The known formats by name; :func:`register_reader` adds one."""

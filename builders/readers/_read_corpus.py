@@ -24,7 +24,7 @@ from graphattn.builders.readers._formats import (
     reject_table,
     require_feature_columns,
 )
-from graphattn.builders.readers._rows import Skip, iterate_with_errors, raise_or_skip
+from graphattn.builders.readers._rows import KeepRow, Skip, iterate_with_errors, raise_or_skip
 from graphattn.builders.readers._samples import SAMPLE_LINES, is_header_of_pair
 from graphattn.builders.readers._sentences import read_sentences
 from graphattn.builders.readers._spans import read_spans
@@ -65,6 +65,7 @@ def read_corpus(
     task: str | None = None,
     encoding: str | None = None,
     skip: Skip | None = None,
+    keep_row: KeepRow | None = None,
     drop_label: Collection[str] = (),
     **options: Any,
 ) -> Iterator[Example | Sentence]:
@@ -77,6 +78,8 @@ def read_corpus(
     task : ``"classify"``, ``"pair"`` or ``"tag"``; only formats that serve it are considered
     encoding : of the text, any name that Python knows, such as ``"cp1252"``; None for UTF-8
     skip : receives the error of each line or sentence that is left out; None raises the first
+    keep_row : receives all fields of the row of each example before the example is yielded (csv, tsv, jsonl, labelled,
+        folder, sentences, spans)
     drop_label : labels that stand for none, such as ``-``: their examples are left out, and words with such a tag
     options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled,
         conllup) or ``tag_column`` (conll); only formats that have all of them are considered. For pairs ``second``
@@ -103,7 +106,9 @@ def read_corpus(
     ['1', '0']
     """
     source, name, options = resolve_reader(path, format=format, task=task, encoding=encoding, **options)
-    items = FORMATS[name].read(source, **options, **({} if skip is None else {"skip": skip}))
+    reader = FORMATS[name]
+    receivers = {"skip": skip, "keep_row": keep_row if reader.keeps_rows else None}
+    items = reader.read(source, **options, **{key: value for key, value in receivers.items() if value is not None})
     if drop_label:
         items = drop_labels(items, drop_label, display_name(path), skip)
     return items if skip is not None else _at_least_one(items, display_name(path))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verb
 from graphattn.experiments._cli.corpus_options import CorpusOptions, name_corpora, parser_flags
 from graphattn.experiments._cli.flags import Device, Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
 from graphattn.experiments._cli.loaded_models import change_search, load_model, reject_unused
+from graphattn.experiments._cli.other_predictions import name_other, predict_with_other
 from graphattn.experiments._cli.output import (
     check_output,
     encode_line,
@@ -27,12 +29,14 @@ from graphattn.experiments._cli.tables import format_table
 from graphattn.options import list_options
 
 if TYPE_CHECKING:
+    from graphattn.builders._sentence import TableRow
     from graphattn.models import Estimator
     from graphattn.models._results.reports import Report
 
 EXAMPLES = (
     "graphattn evaluate model test.tsv --picture confusion.png --curves curves.png --mistakes mistakes.tsv\n\n"
     "graphattn evaluate model test.conll --unknown error --out metrics.json\n\n"
+    "graphattn evaluate model test.tsv --compare another-model --disagreements differ.tsv --by source --by length\n\n"
     "graphattn evaluate translator test.en,test.de --compare another-translator"
 )
 
@@ -61,7 +65,37 @@ def evaluate(
         bool, typer.Option("--repair-tags", help="Taggers: read invalid gold tags as conlleval does.")
     ] = False,
     compare: Annotated[
-        Path | None, typer.Option(help="Another translator, or a file of its outputs: is the difference chance?")
+        list[Path] | None,
+        typer.Option(
+            help="Another model, or a file of its predictions (a table of predict, or one on each line): is the "
+            "difference chance? May be repeated."
+        ),
+    ] = None,
+    disagreements: Annotated[
+        Path | None,
+        typer.Option(help="Write the texts that the compared models predict differently (.tsv, .csv, .jsonl)."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Metrics of groups of texts: the values of a column of the corpus, or length, in tokens; groups that "
+            "differ from all other texts are marked. May be repeated.",
+        ),
+    ] = None,
+    mistakes: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write what is wrong (.tsv, .csv, .jsonl), most confident first: all columns of the corpus with the "
+            "gold and predicted label; of taggers each place where entities or tags differ."
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the confusion matrix (.png, .svg, .pdf): of classes, entities or tags.")
+    ] = None,
+    curves: Annotated[
+        Path | None,
+        typer.Option(help="Draw reliability and precision-recall curves of a classifier (.png, .svg, .pdf)."),
     ] = None,
     bleu_tokenizer: Annotated[
         str, typer.Option(help="sacrebleu's tokenizer for BLEU (default: that of the training).")
@@ -74,20 +108,6 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Also write the metrics to this file, with the scores of each class.")
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="Draw the confusion matrix (.png, .svg, .pdf): of classes, entities or tags.")
-    ] = None,
-    curves: Annotated[
-        Path | None,
-        typer.Option(help="Draw reliability and precision-recall curves of a classifier (.png, .svg, .pdf)."),
-    ] = None,
-    mistakes: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write what is wrong (.tsv, .csv, .jsonl), most confident first: texts with the gold and predicted "
-            "label; of taggers each place where entities or tags differ."
-        ),
-    ] = None,
     card: Annotated[
         bool, typer.Option("--card", help="Also write the results into the model card, README.md of the model.")
     ] = False,
@@ -98,19 +118,27 @@ def evaluate(
     """
     from graphattn.models._files.saving import CARD
 
-    _check_files(
-        out, (picture, curves), mistakes, inputs=[*corpus, *",".join(map(str, corpus)).split(","), *model_files(model)]
-    )
+    tables = {"disagreements": disagreements, "mistakes": mistakes}
+    read: list[str | Path] = [*corpus, *",".join(map(str, corpus)).split(","), *(compare or []), *model_files(model)]
+    _check_files(out, (picture, curves), tables, inputs=read)
+    if disagreements is not None and not compare:
+        raise ConfigError("{disagreements} needs another model: {compare}", options=("disagreements", "compare"))
     estimator = load_model(model, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
-    options = {"compare": compare, "bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
-    options |= {"picture": picture, "curves": curves, "mistakes": mistakes}
+    options: dict[str, Any] = {
+        "compare": compare,
+        "by": by,
+        "bleu_tokenizer": bleu_tokenizer,
+        "search": search,
+        "longest": longest,
+    }
+    options |= {**tables, "picture": picture, "curves": curves}
     reject_unused(model, estimator, **options, repair_tags=repair_tags)
     if card:
         check_output(model / CARD)
     if repair_tags:
         estimator.set_params(repair_tags=True)
     corpora = name_corpora(estimator.task, corpus)
-    details = [name for name in ("picture", "curves", "mistakes") if options[name]]
+    details = [name for name in (*tables, "picture", "curves") if options[name]]
     if len(corpora) > 1 and details:
         raise ConfigError(f"{{{details[0]}}} is of one corpus; give one", options=details)
     change_search(estimator, search, longest)
@@ -121,65 +149,84 @@ def evaluate(
     reading |= {
         name: flag_values[name] for name in (flag_values.keys() & training.keys()) - reading.keys()
     }  # a default is meant
+    settings: dict[str, Any] = {"device": device, "prepare": partial(change_search, changes=search, longest=longest)}
     reports: dict[str, Report] = {}
     for name, paths in corpora.items():
         with _name_corpus(paths[0], estimator):
-            X, y = estimator.read(paths, **reading)
-            others = {} if compare is None else {str(compare): _read_outputs(compare, X, device, search, longest)}
-            reports[name] = estimator.report(X, y, unknown=unknown, others=others)
+            rows: list[TableRow] = []
+            X, y = estimator.read(paths, **reading, keep_row=rows.append)
+            columns = _list_columns(rows) if len(rows) == len(X) else {}
+            groups = {column: _find_values(column, columns, X, estimator) for column in by or []}
+            others = {name_other(path): predict_with_other(path, estimator, X, **settings) for path in compare or []}
+            reports[name] = estimator.report(X, y, unknown=unknown, others=others, columns=columns or None)
+            if groups:
+                reports[name]["by"] = {column: reports[name].by(values) for column, values in groups.items()}
     _write_reports(reports, out)
-    _write_details(next(iter(reports.values())), picture, curves, mistakes)
+    report = next(iter(reports.values()))
+    _draw_details(report, picture, curves)
+    _write_rows(mistakes, lambda: report.mistakes)
+    _write_rows(disagreements, lambda: report.disagreements)
     if card:
         with open_output(model / CARD) as file:  # text of the user in it stays
             file.write(estimator.make_card({name_files(paths): reports[name] for name, paths in corpora.items()}))
 
 
 def _check_files(
-    out: Path | None, pictures: Sequence[Path | None], mistakes: Path | None, *, inputs: Sequence[str | Path]
+    out: Path | None,
+    pictures: Sequence[Path | None],
+    tables: Mapping[str, Path | None],
+    *,
+    inputs: Sequence[str | Path],
 ) -> None:
     """Reject files that cannot be written or are inputs, before the model is loaded."""
     for picture in filter(None, pictures):
         from graphattn.experiments.drawing._canvas import check_format
 
         check_format(picture)
-    if mistakes is not None and mistakes.suffix not in (".tsv", ".csv", ".jsonl"):
-        raise ConfigError(
-            f"{{mistakes}} is {verbatim(repr(str(mistakes)))}; the name must end in .tsv, .csv or .jsonl",
-            options=("mistakes",),
-        )
-    for file in filter(None, (out, *pictures, mistakes)):
+    for name, table in tables.items():
+        if table is not None and table.suffix not in (".tsv", ".csv", ".jsonl"):
+            raise ConfigError(
+                f"{{{name}}} is {verbatim(repr(str(table)))}; the name must end in .tsv, .csv or .jsonl",
+                options=(name,),
+            )
+    for file in filter(None, (out, *pictures, *tables.values())):
         check_output(file, *inputs)
 
 
-def _read_outputs(path: Path, sources: Sequence[Any], device: str, changes: str, longest: int | None) -> Sequence[str]:
-    """The outputs of another translator for the sources, or those in a file, one on each line."""
-    from graphattn.builders._text_lines import read_numbered_lines
-    from graphattn.models import load
+def _list_columns(rows: Sequence[TableRow]) -> dict[str, list[Any]]:
+    """Column -> the field of each row; None where a JSON record lacks it."""
+    records = [dict(zip(row.names, row.cells, strict=True)) for row in rows]
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}
 
-    if path.is_dir():
-        translator = load(path, device=device)
-        if "compare" not in translator.task.prediction_options:
-            raise ConfigError(f"{path} {translator.task.description}; give --compare a translator or a file of outputs")
-        change_search(translator, changes, longest)
-        return [str(output) for output in translator.predict(sources)]
-    outputs = [line for _, line in read_numbered_lines(path)]
-    if len(outputs) != len(sources):
-        raise DataError(f"{len(outputs)} outputs for {len(sources)} sources", path=path, hint="Give one on each line.")
-    return outputs
+
+def _find_values(name: str, columns: Mapping[str, list[Any]], X: Sequence[Any], estimator: Estimator) -> Sequence[Any]:
+    """The value of each text in a column of the corpus, or its number of tokens."""
+    if name in columns:
+        return columns[name]
+    if name != "length":
+        known = f"its columns are {', '.join([*map(repr, columns), 'length'])}" if columns else "there is only length"
+        raise ConfigError(f"{{by}} is {verbatim(repr(name))}, which the corpus does not have; {known}", options=("by",))
+    from graphattn.models._estimators.inputs import as_text
+
+    counted = estimator.read_texts(X).columns
+    return [sum(map(estimator.count_tokens, map(as_text, texts))) for texts in zip(*counted, strict=True)]
 
 
 def _write_reports(reports: Mapping[str, Report], out: Path | None) -> None:
     """Print metrics as JSON and tables, and write the complete JSON."""
     print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1), flush=True)
     for name, report in reports.items():
-        print(f"{name}\n{report}\n" if len(reports) > 1 else report, file=sys.stderr)
+        tables = [f"\nby {column}\n{groups}" for column, groups in report.get("by", {}).items()]
+        text = "\n".join([str(report), *tables])
+        print(f"{name}\n{text}\n" if len(reports) > 1 else text, file=sys.stderr)
     if out is not None:
         with open_output(out) as file:
             print(json.dumps(unpack_single(reports), indent=1), file=file)
 
 
-def _write_details(report: Report, picture: Path | None, curves: Path | None, mistakes: Path | None) -> None:
-    """Write the confusion matrix, the curves and the mistakes."""
+def _draw_details(report: Report, picture: Path | None, curves: Path | None) -> None:
+    """Draw the confusion matrix and the curves."""
     if picture is not None and report.outcomes is not None:
         from graphattn.experiments.drawing import draw_confusion
 
@@ -188,15 +235,20 @@ def _write_details(report: Report, picture: Path | None, curves: Path | None, mi
         from graphattn.experiments.drawing import draw_probability_curves
 
         draw_probability_curves(report.probabilities, curves)
-    if mistakes is None:
+
+
+def _write_rows(path: Path | None, find: Callable[[], list[dict[str, Any]]]) -> None:
+    """Write rows as a table, or as JSON Lines."""
+    if path is None:
         return
-    with open_output(mistakes) as file:
-        if mistakes.suffix == ".jsonl":
-            file.writelines(map(encode_line, report.mistakes))
+    rows = find()
+    with open_output(path) as file:
+        if path.suffix == ".jsonl":
+            file.writelines(map(encode_line, rows))
             return
-        rows = report.mistakes
-        header = list(rows[0]) if rows else ["text", "gold", "predicted", "confidence"]
-        file.write(format_table([header, *(list(row.values()) for row in rows)], mistakes.suffix))
+        header = list(dict.fromkeys(name for row in rows for name in row))
+        header = header or ["text", "gold", "predicted", "confidence"]
+        file.write(format_table([header, *(list(map(row.get, header)) for row in rows)], path.suffix))
 
 
 @contextmanager

@@ -181,7 +181,7 @@ def _read_corpus(
     entry = FORMATS[format]
     parameters = inspect.signature(entry.read).parameters
     rows: list[TableRow] = []
-    if keep_rows and "keep_row" in parameters:
+    if keep_rows and entry.keeps_rows:
         options = {**options, "keep_row": rows.append}
     if pairs and "second" in entry.options:
         options.setdefault("second", "second")

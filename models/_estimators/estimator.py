@@ -22,7 +22,7 @@ from graphattn.models._estimators.model_files import collect_files
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn
 from graphattn.models._estimators.tasks.explain import Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles
-from graphattn.models._estimators.texts import Texts
+from graphattn.models._estimators.texts import Texts, collect_fields
 from graphattn.models._estimators.warm_start import list_decided_options
 from graphattn.models._files.dense_model import DenseModel
 from graphattn.models._files.hub import push
@@ -75,8 +75,8 @@ class Estimator(ScikitLearn):
         paths : files or a store. A translator reads a file or a store of sources and a file of targets, also as one
             text with a comma between them; or one table of both, in which a line without a header has a source and its
             target with a tab or ``|||`` between them
-        format, options : as for :func:`~graphattn.builders.readers.read_corpus`, ``skip`` included. Of a translator
-            ``text`` and ``second``, the columns of sources and targets in a table, ``header`` and ``skip``
+        format, options : as for :func:`~graphattn.builders.readers.read_corpus`, with ``skip`` and ``keep_row``. Of a
+            translator ``text`` and ``second``, the columns of sources and targets in a table, ``header`` and ``skip``
 
         Returns
         -------
@@ -278,16 +278,18 @@ class Estimator(ScikitLearn):
         y: Iterable[Any] | None = None,
         *,
         unknown: str | None = None,
-        others: Mapping[str, Sequence[str]] | None = None,
+        others: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Sequence[Any]] | None = None,
     ) -> Report:
         """:meth:`evaluate`, with the scores of each class, a confidence interval and the mistakes.
 
         Parameters
         ----------
         X, y, unknown : as for :meth:`evaluate`
-        others : name of another translator -> its outputs, to compare with
+        others : name of another model -> its predictions for ``X``, to compare with; of a translator its outputs
+        columns : a frame, or name -> a value of each input, that tables of mistakes have instead of the texts
         """
-        examples = self._evaluation_set(X, y, unknown)
+        examples = replace(self._evaluation_set(X, y, unknown), fields=collect_fields(columns))
         task = self.task_
         predictions = task.head.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))
         return task.labels.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun, others=others)

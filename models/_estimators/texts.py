@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -24,7 +24,8 @@ class Texts:
     ``columns`` are one column of texts, or two for pairs, each a list or out of a store. ``words`` are the same with
     words in place of raw texts, if these were split before. ``labels`` are one for each
     text or pair, None if unknown; ``weights`` likewise, None for equal ones. ``numbers`` are each text's index in the
-    user's data, None for all of them in order. ``where`` is what errors call them.
+    user's data, None for all of them in order. ``where`` is what errors call them. ``fields`` are the columns that
+    tables of mistakes have instead of the texts, if any.
     """
 
     columns: Sequence[Sequence[Source]]
@@ -33,6 +34,7 @@ class Texts:
     numbers: Sequence[int] | None = None
     where: str = "data"
     words: Sequence[Sequence[Source]] | None = None
+    fields: Mapping[str, Sequence[Any]] | None = None
 
     @classmethod
     def of(cls, X: Iterable[Any], task: ReadsTexts | None = None, *, strip_html: bool = False) -> Texts:
@@ -79,7 +81,10 @@ class Texts:
         words = None if self.words is None else [_select(column, numbers) for column in self.words]
         labels = None if self.labels is None else _select(self.labels, numbers)
         weights = None if self.weights is None else self.weights[numbers]
-        return replace(self, columns=columns, words=words, labels=labels, weights=weights, numbers=numbers)
+        fields = None if self.fields is None else {name: _select(items, numbers) for name, items in self.fields.items()}
+        return replace(
+            self, columns=columns, words=words, labels=labels, weights=weights, numbers=numbers, fields=fields
+        )
 
     def iter_chunks(self) -> Iterator[Sequence[Source]]:
         """All texts, in chunks that fit into memory."""
@@ -89,8 +94,12 @@ class Texts:
             else:
                 yield from (column[start : start + CHUNK] for start in range(0, len(column), CHUNK))
 
-    def show(self, number: int) -> dict[str, str]:
-        """A text or pair as columns of a table."""
+    def show(self, number: int, *, text: str | None = None) -> dict[str, Any]:
+        """The fields of a text or pair as columns of a table, or itself, a text perhaps as ``text`` has it."""
+        if self.fields:
+            return {name: column[number] for name, column in self.fields.items()}
+        if text is not None:
+            return {"text": text}
         names = ("text", "second")[: len(self.columns)]
         return {name: as_text(column[number]) for name, column in zip(names, self.columns, strict=True)}
 
@@ -105,6 +114,17 @@ class Texts:
             )
             by = "a tokenizer's own rule" if rule == "another" else f"the rule {rule!r}"
             raise ConfigError(f"the store's texts were tokenized by {by}, not {split!r}; {fix}", options=("split",))
+
+
+_ADDED = frozenset({"gold", "predicted", "confidence", "error", "start", "end", "words"})
+"""Columns that tables of mistakes add."""
+
+
+def collect_fields(columns: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]] | None:
+    """Columns for :attr:`Texts.fields`; one that is called like an added column gets the prefix ``input_``."""
+    if columns is None:
+        return None
+    return {f"input_{name}" if name in _ADDED else str(name): list(columns[name]) for name in columns}
 
 
 def _select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:

@@ -15,7 +15,8 @@ import yaml
 from graphattn import __version__
 from graphattn.exceptions import printable
 from graphattn.models._estimators.inspectable import FittedModel
-from graphattn.models._results.reports import LEVEL, Report, format_metric, format_rows
+from graphattn.models._results.reports import Report, format_metric, format_rows
+from graphattn.models._results.significance import LEVEL
 
 _PIPELINES = {
     "classify": "text-classification",

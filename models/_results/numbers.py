@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 EPSILON = 2.0**-23
 """The relative precision of float32."""
@@ -40,6 +41,22 @@ def name_numbers(values: Sequence[float]) -> list[str]:
         if len(set(texts)) == len(values):
             break
     return texts
+
+
+def split_ranges(values: npt.NDArray[np.float64], count: int) -> dict[str, npt.NDArray[np.int64]]:
+    """Name of a range -> the numbers of the values in it; ranges have about equally many values.
+
+    Examples
+    --------
+    >>> {name: numbers.tolist() for name, numbers in split_ranges(np.array([5.0, 1.0, 2.0, 9.0]), 2).items()}
+    {'1 to 3.5': [1, 2], '3.5 to 9': [0, 3]}
+    """
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)))
+    names = name_numbers(edges.tolist())
+    ranges = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    return {
+        f"{names[each]} to {names[each + 1]}": np.flatnonzero(ranges == each) for each in np.unique(ranges).tolist()
+    }
 
 
 def format_number(value: float, step: float | None = None, *, sign: str = "") -> str:

@@ -11,13 +11,17 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from graphattn.exceptions import ConfigError
 from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
+from graphattn.models._results.groups import GroupTable, measure_groups
 from graphattn.models._results.numbers import format_number, spread
+from graphattn.models._results.significance import LEVEL, RESAMPLES, Comparison, SummedMetric, score_f1
 
 Counts = npt.NDArray[np.int64]
+MODEL = "model"
+"""Name of the model itself among those that it is compared with."""
 NONE = "(none)"
 """Name of the row of decisions without a gold class, and of the column of gold classes that are not found."""
-LEVEL, RESAMPLES, SEED = 0.95, 1000, 0
 _PROBABILITY_FORMS = {
     "brier": "Brier score {:.4f}",
     "calibration_error": "expected calibration error {:.2f}",
@@ -113,39 +117,12 @@ class Outcomes:
             return names, matrix
         return self.classes, matrix[:-1, :-1]
 
-    def interval(self) -> tuple[float, float]:
-        """Bootstrap interval in percent of micro-averaged F1, which is the accuracy if each decision has a class."""
+    @property
+    def sums(self) -> SummedMetric:
+        """Micro-averaged F1 as a metric of sums over inputs; it is the accuracy if each decision has a class."""
         masks = self.gold == self.predicted, self.gold < len(self.classes), self.predicted < len(self.classes)
         counts = [np.bincount(self.inputs, mask, self.size) for mask in masks]
-        return bootstrap_f1(np.stack(counts, 1).astype(np.int64))
-
-
-def bootstrap_f1(counts: Counts) -> tuple[float, float]:
-    """Percentile bootstrap over inputs: the 95 % interval of F1 in percent, from 1,000 resamples with a fixed seed.
-
-    ``counts`` are (S, 3) right decisions, gold classes and predicted classes of each input.
-    """
-    rows, times = np.unique(counts, axis=0, return_counts=True)
-    # drawing inputs with replacement is drawing how often each distinct row occurs
-    draws = np.random.default_rng(SEED).multinomial(len(counts), times / len(counts), RESAMPLES)
-    right, gold, predicted = (draws @ rows).T
-    f1 = 200 * right / np.maximum(gold + predicted, 1)
-    low, high = np.quantile(f1, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def bootstrap_correlation(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """:func:`bootstrap_f1` for Pearson's correlation in percent; resamples of equal numbers count as 0."""
-    first, second = ((values - values.mean()) / (values.std() or 1.0) for values in (gold, predicted))
-    products = np.stack([first, second, first * first, second * second, first * second], axis=1)
-    random, size = np.random.default_rng(SEED), len(gold)
-    means = [np.bincount(random.integers(size, size=size), minlength=size) @ products / size for _ in range(RESAMPLES)]
-    x, y, xx, yy, xy = np.array(means).T
-    variances = (xx - x * x) * (yy - y * y)
-    usable = variances > 1e-12  # of standardized numbers
-    correlations = 100 * np.where(usable, (xy - x * y) / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
-    low, high = np.quantile(correlations, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+        return SummedMetric(np.stack(counts, 1), score_f1)
 
 
 def format_metric(name: str, value: float) -> str:
@@ -178,7 +155,8 @@ class Report(dict[str, Any]):
 
     Besides the metrics, in percent but for the Brier score, it has ``confidence_interval`` (of the main metric),
     ``classes`` and ``averages`` (name -> ``precision``, ``recall``, ``f1`` and ``support``), or of a regressor
-    ``ranges`` of targets (name -> ``gold``, ``predicted``, ``mse`` and ``support``).
+    ``ranges`` of targets (name -> ``gold``, ``predicted``, ``mse`` and ``support``). If the model is compared with
+    others, ``compared`` has metric -> name -> ``score``, and of the others what :class:`Comparison` says.
 
     Parameters
     ----------
@@ -189,6 +167,10 @@ class Report(dict[str, Any]):
     ranges : rows of the table of a regressor
     probabilities : those of a classifier, whose measures are among the metrics
     find_mistakes : returns the rows of :attr:`mistakes`
+    sums : the main metric by input; None for that of the outcomes
+    measure : returns the metrics of some inputs, for :meth:`by`
+    comparisons : name of another model -> how the model compares with it
+    find_disagreements : returns the rows of :attr:`disagreements`
     """
 
     def __init__(
@@ -201,14 +183,20 @@ class Report(dict[str, Any]):
         ranges: Mapping[str, Mapping[str, float]] | None = None,
         probabilities: ClassProbabilities | None = None,
         find_mistakes: Callable[[], list[dict[str, Any]]] = list,
+        sums: SummedMetric | None = None,
+        measure: Callable[[Sequence[int]], dict[str, float]] | None = None,
+        comparisons: Mapping[str, Comparison] | None = None,
+        find_disagreements: Callable[[], list[dict[str, Any]]] = list,
     ):
         super().__init__(metrics)
         self.main_metric, self.outcomes, self._find_mistakes = main_metric, outcomes, find_mistakes
-        self.probabilities = probabilities
+        self.probabilities, self.comparisons = probabilities, dict(comparisons or {})
+        self._sums = outcomes.sums if sums is None and outcomes is not None else sums
+        self._measure, self._find_disagreements = measure, find_disagreements
         if probabilities is not None:
             self.update(probabilities.measure())
-        if interval is None and outcomes is not None:
-            interval = outcomes.interval()
+        if interval is None and self._sums is not None:
+            interval = self._sums.interval()
         if interval is not None:
             low, high = interval
             bounds = {"metric": main_metric, "level": LEVEL, "low": low, "high": high, "resamples": RESAMPLES}
@@ -217,6 +205,9 @@ class Report(dict[str, Any]):
             self["classes"], self["averages"] = outcomes.scores()
         if ranges is not None:
             self["ranges"] = ranges
+        if self.comparisons:
+            rows = {name: comparison.to_row() for name, comparison in self.comparisons.items()}
+            self["compared"] = {main_metric: {MODEL: {"score": self[main_metric]}, **rows}}
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -238,6 +229,31 @@ class Report(dict[str, Any]):
             self._find_mistakes(), key=lambda row: -abs(row["error"] if "error" in row else row["confidence"])
         )
 
+    def by(self, values: Sequence[Any]) -> GroupTable:
+        """The metrics of groups of inputs, with intervals, and which groups differ from all others.
+
+        Parameters
+        ----------
+        values : one of each input, such as a column of the corpus; more than ten different numbers are sorted into
+            five ranges with about equally many inputs
+
+        Raises
+        ------
+        ConfigError
+            for more than 50 groups, or for texts that a translator wrote
+        """
+        if self._sums is None or self._measure is None:
+            raise ConfigError(f"{self.main_metric} is of a whole corpus, so {{by}} does not apply", options=("by",))
+        return measure_groups(values, self.main_metric, self._sums, self._measure)
+
+    @cached_property
+    def disagreements(self) -> list[dict[str, Any]]:
+        """Inputs that the models predict differently: ``text``, ``gold``, ``predicted``, and the names of the others.
+
+        Of a tagger they are places of texts. Of a regressor they are all texts, the largest difference first.
+        """
+        return self._find_disagreements()
+
     @override
     def __str__(self) -> str:
         averages = {f"{name} average": row for name, row in self.get("averages", {}).items()}
@@ -256,7 +272,9 @@ class Report(dict[str, Any]):
         if bounds := self.get("confidence_interval"):
             line += f" ({100 * LEVEL:.0f} % confidence interval {bounds['low']:.2f} to {bounds['high']:.2f})"
         signature = self.get("signatures", {}).get(self.main_metric)
-        return "\n".join([*lines, line, *filter(None, [signature, self._describe_probabilities()])])
+        several = len(self.comparisons) > 1
+        compared = [each.describe(name, adjusted=several) for name, each in self.comparisons.items()]
+        return "\n".join([*lines, line, *filter(None, [signature, self._describe_probabilities()]), *compared])
 
     def _describe_probabilities(self) -> str:
         forms = {name: form for name, form in _PROBABILITY_FORMS.items() if name in self}

@@ -12,6 +12,7 @@ from unicodedata import normalize
 
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import DataError, MissingPackageError
+from graphattn.models._results.significance import adjust_p_values
 
 References = Sequence[str | Sequence[str]]
 """One or several references for each text."""
@@ -133,7 +134,8 @@ def compare_systems(
 
     ``systems`` map names to texts; the first is the baseline. The result maps a metric and a system to ``score``, and
     ``mean`` and ``half_width`` of its 95 % interval; except for the baseline also ``p_value``, 1 for equal scores,
-    where sacrebleu returns its smallest value. The seed is fixed.
+    where sacrebleu returns its smallest value, and of several systems ``adjusted_p_value``, with Holm's correction.
+    The seed is fixed.
 
     Examples
     --------
@@ -152,10 +154,15 @@ def compare_systems(
     results: Any
     _, results = PairedTest(named, metrics, references=None, test_type="bs", n_samples=samples)()
     columns = zip(metrics, list(results.values())[1:], strict=True)  # the first has the names
-    return {
+    compared = {
         metric: {name: _row(result, column[0].score) for name, result in zip(systems, column, strict=True)}
         for metric, column in columns
     }
+    for rows in compared.values() if len(systems) > 2 else ():
+        others = list(rows.values())[1:]
+        for row, adjusted in zip(others, adjust_p_values([row["p_value"] for row in others]), strict=True):
+            row["adjusted_p_value"] = adjusted
+    return compared
 
 
 def bleu_interval(

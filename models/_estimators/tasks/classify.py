@@ -73,20 +73,39 @@ class TextLabels(ClassLabels):
     def __init__(self, class_weight: Mapping[Any, float] | str | None = None, *, multilabel: bool = False):
         super().__init__(class_weight)
         self.multilabel = multilabel
+        self.predicted_field = "labels" if multilabel else "label"
 
     def parse(self, items: Any) -> list[Any] | None:
         """Convert labels of a file for a model whose labels are not strings; None if they are."""
-        if any(isinstance(name, str) for name in self.classes):
+        known = self._list_spellings()
+        if not known:
             return None
-        known: dict[Any, Any] = {}
-        for name in self.class_array.tolist():
-            known |= {str(name): name, json.dumps(name): name}
-            if isinstance(name, float) and name.is_integer():
-                known[str(int(name))] = name
         labels = [item.label for item in items] if isinstance(items, list) else items.texts().column("label")
         if self.multilabel:
             return [tuple(known.get(name, name) for name in names) for names in labels]
         return [known.get(label, label) for label in labels]
+
+    def _list_spellings(self) -> dict[str, Any]:
+        """Text -> the class that is written so in a file; empty if classes are strings."""
+        known: dict[str, Any] = {}
+        if any(isinstance(name, str) for name in self.classes):
+            return known
+        for name in self.class_array.tolist():
+            known |= {str(name): name, json.dumps(name): name}
+            if isinstance(name, float) and name.is_integer():
+                known[str(int(name))] = name
+        return known
+
+    @override
+    def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
+        known = self._list_spellings()
+        if known and as_matrix(predictions) is None:
+
+            def spell(name: Any) -> Any:
+                return known.get(name, name) if isinstance(name, str) else name
+
+            predictions = [tuple(map(spell, each)) if self.multilabel else spell(each) for each in predictions]
+        return super().read_predictions(predictions, size)
 
     @override
     def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
@@ -244,10 +263,11 @@ class TextLabels(ClassLabels):
         return [tuple(sorted(several, key=repr)) for several in labels] if self.multilabel else list(labels)
 
     @override
-    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
-        known, predicted = self.classes, self.decode_for_reports(decisions)
+    def compare(self, labels: Sequence[Any], predicted: Sequence[Any]) -> Outcomes:
+        known = self.classes
         if not self.multilabel:
-            return Outcomes.of(zip(range(len(labels)), labels, predicted.tolist(), strict=True), len(labels), known)
+            names = map(plain_label, predicted)
+            return Outcomes.of(zip(range(len(labels)), labels, names, strict=True), len(labels), known)
         rows = (
             (number, name if name in gold else None, name if name in found else None)
             for number, (gold, found) in enumerate(zip(labels, predicted, strict=True))
@@ -280,6 +300,18 @@ class TextLabels(ClassLabels):
                 rows.append(
                     {**examples.show(number), "gold": gold, "predicted": found, "confidence": round(confidence, 6)}
                 )
+        return rows
+
+    @override
+    def find_disagreements(
+        self, examples: Texts, inputs: TextInputs, predicted: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any]]:
+        as_cell: Callable[[Any], Any] = list if self.multilabel else plain_label
+        rows = []
+        for number, (gold, *sides) in enumerate(zip(examples.labels, *predicted.values(), strict=True)):
+            if len({*map(frozenset, sides)} if self.multilabel else {*map(plain_label, sides)}) > 1:
+                cells = dict(zip(("gold", *predicted), map(as_cell, (gold, *sides)), strict=True))
+                rows.append({**examples.show(number), **cells})
         return rows
 
     @override

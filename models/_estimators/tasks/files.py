@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from graphattn.builders import Example, Sentence
 from graphattn.builders._foreign import reject_markup
 from graphattn.builders._paths import display_name, is_store
+from graphattn.builders._sentence import TableRow
 from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers import read_corpus, read_labelled_lines, read_parallel, read_table
 from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.builders.readers._read_corpus import describe_corpus
-from graphattn.builders.readers._rows import Skip, raise_or_skip
+from graphattn.builders.readers._rows import KeepRow, Skip, raise_or_skip
 from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
 from graphattn.models._estimators.tasks.labels import Labels
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _TABLES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NAMED_COLUMNS = (".csv", ".jsonl", ".ndjson")
-_OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "encoding", "feature_columns", "skip"})
+_OF_ANY_FORMAT = frozenset({"split", "multilabel", "drop_label", "encoding", "feature_columns", "skip", "keep_row"})
 """Options of :func:`~graphattn.builders.readers.read_corpus` that say nothing about the format of a corpus."""
 
 
@@ -83,8 +84,10 @@ def _read_file(
     labels: Labels, kind: str, path: Path, format: str, options: dict[str, Any], training: Mapping[str, Any]
 ) -> tuple[list[Example | Sentence], Mapping[str, Any]]:
     skip: Skip | None = options.get("skip")
-    items, errors = [], list[DataError]()
-    reading = {**options, "skip": errors.append} if skip else options
+    keep_row: KeepRow | None = options.get("keep_row")
+    items, errors, rows = [], list[DataError](), list[TableRow]()
+    receivers = {"skip": errors.append if skip else None, "keep_row": rows.append if keep_row else None}
+    reading = {**options, **{name: receive for name, receive in receivers.items() if receive}}
     description: Mapping[str, Any] = {}
     try:
         with nullcontext(path) if os.path.isdir(path) else open_text(path, options.get("encoding")) as source:
@@ -101,6 +104,9 @@ def _read_file(
                     raise_or_skip(error, errors.append if skip else None)
                 else:
                     items.append(item)
+                    if keep_row and rows:
+                        keep_row(rows[-1])  # those before it are of examples that were left out
+                rows.clear()
     except DataError as error:
         error.alternative = None  # it reads texts without labels
         raise

@@ -23,6 +23,7 @@ from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
 from graphattn.models._results.class_probabilities import ClassProbabilities
 from graphattn.models._results.reports import Outcomes, Report
+from graphattn.models._results.significance import compare_models
 from graphattn.models.training._hints import hint_at_invisible_ends, hint_at_single_class
 
 if TYPE_CHECKING:
@@ -38,11 +39,13 @@ class Labels:
     weighted_metrics : whether examples can have weights in metrics
     score_metric : the metric of ``score``; the main one when None
     class_weight : weights of classes in the loss
+    predicted_field : key of a prediction in a row of output
     """
 
     field: ClassVar[str] = "label"
     weighted_metrics: ClassVar[bool] = True
     score_metric: ClassVar[str | None] = None
+    predicted_field: str = "label"
     class_weight: Mapping[Any, float] | str | None = None
 
     @property
@@ -154,9 +157,13 @@ class Labels:
         *,
         inputs: TextInputs,
         rerun: Callable[..., Predictions],
-        others: Mapping[str, Sequence[str]] | None = None,
+        others: Mapping[str, Any] | None = None,
     ) -> Report:
         """Metrics, outcomes and mistakes of predictions; ``rerun`` predicts texts again."""
+
+    def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
+        """Predictions of another model for ``size`` inputs, in the notation of the training set's labels."""
+        return self.normalize(self.resolve(range(size), predictions), "other model's predictions")
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -277,21 +284,38 @@ class ClassLabels(Labels):
         *,
         inputs: TextInputs,
         rerun: Callable[..., Predictions],
-        others: Mapping[str, Sequence[str]] | None = None,
+        others: Mapping[str, Any] | None = None,
     ) -> Report:
-        decisions = predictions.decisions
-        metrics, outcomes = self.measure(examples.labels, decisions), self.compare(examples.labels, decisions)
+        labels, decisions = examples.labels, predictions.decisions
+        predicted = self.decode_for_reports(decisions)
+        outcomes = self.compare(labels, predicted)
         find_mistakes = partial(self.find_mistakes, examples.select(outcomes.wrong_inputs), inputs, rerun)
-        probabilities = self.compare_probabilities(examples.labels, predictions)
-        return Report(metrics, self.main_metric, outcomes, probabilities=probabilities, find_mistakes=find_mistakes)
+        sides = {name: self.read_predictions(theirs, len(labels)) for name, theirs in (others or {}).items()}
+        sums = {name: self.compare(labels, theirs).sums for name, theirs in sides.items()}
+        return Report(
+            self.measure(labels, decisions),
+            self.main_metric,
+            outcomes,
+            probabilities=self.compare_probabilities(labels, predictions),
+            find_mistakes=find_mistakes,
+            measure=partial(measure_inputs, self, labels, decisions),
+            comparisons=compare_models(self.main_metric, outcomes.sums, sums),
+            find_disagreements=partial(self.find_disagreements, examples, inputs, {"predicted": predicted, **sides}),
+        )
 
     def compare_probabilities(self, labels: Sequence[Any], predictions: Predictions) -> ClassProbabilities | None:
         """Probabilities of texts next to the labels; None if words have labels."""
         return None
 
     @abstractmethod
-    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
-        """Compare decisions with labels."""
+    def compare(self, labels: Sequence[Any], predicted: Sequence[Any]) -> Outcomes:
+        """Compare predicted labels with the gold ones."""
+
+    @abstractmethod
+    def find_disagreements(
+        self, examples: Texts, inputs: TextInputs, predicted: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any]]:
+        """Rows of :attr:`Report.disagreements`; ``predicted`` are the labels of each model."""
 
     @abstractmethod
     def find_mistakes(
@@ -302,3 +326,10 @@ class ClassLabels(Labels):
     @override
     def restore(self, files: ModelFiles) -> None:
         self.label_set = LabelSet(files.labels)
+
+
+def measure_inputs(
+    labels: Labels, gold: Sequence[Any], decisions: Sequence[Any], numbers: Sequence[int]
+) -> dict[str, float]:
+    """The metrics of the inputs with these numbers."""
+    return labels.measure([gold[number] for number in numbers], [decisions[number] for number in numbers])

@@ -19,14 +19,15 @@ from graphattn.exceptions import DataError, verbatim
 from graphattn.models._estimators.inputs import resolve_labels, single_target
 from graphattn.models._estimators.tasks.explain import Explainer, NumberExplainer
 from graphattn.models._estimators.tasks.head import ScorePredictor, joins_pairs
-from graphattn.models._estimators.tasks.labels import Labels
+from graphattn.models._estimators.tasks.labels import Labels, measure_inputs
 from graphattn.models._estimators.tasks.rows import NumberRows, Rows
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
-from graphattn.models._results.numbers import name_numbers, shorten
-from graphattn.models._results.reports import Report, bootstrap_correlation
+from graphattn.models._results.numbers import shorten, split_ranges
+from graphattn.models._results.reports import Report
+from graphattn.models._results.significance import bootstrap_correlation, compare_models, list_moments
 from graphattn.models.heads import Head, PairRegressionHead, RegressionHead
 from graphattn.models.training._metrics import regression_metrics
 
@@ -42,7 +43,7 @@ MAX_TARGET = 1e38
 class NumberLabels(Labels):
     """A number for each text, of which the model learns (target - mean) / scale; both are of the training set."""
 
-    main_metric = "pearson"
+    main_metric, predicted_field = "pearson", "value"
     score_metric = "r2"
     mean: float
     scale: float
@@ -108,15 +109,28 @@ class NumberLabels(Labels):
         return self.mean + self.scale * np.array(decisions, np.float64)
 
     @override
-    def report(self, examples: Texts, predictions: Predictions, **unused: Any) -> Report:
+    def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
+        return self.resolve(range(size), predictions)  # equal ones are no error
+
+    @override
+    def report(
+        self, examples: Texts, predictions: Predictions, *, others: Mapping[str, Any] | None = None, **unused: Any
+    ) -> Report:
         decisions = predictions.decisions
         gold, predicted = np.array(examples.labels), self.decode(decisions)
+        sides = {name: np.array(self.read_predictions(theirs, len(gold))) for name, theirs in (others or {}).items()}
+        of_model = list_moments(gold, predicted)
+        sums = {name: list_moments(gold, theirs) for name, theirs in sides.items()}
         return Report(
             self.measure(examples.labels, decisions),
             self.main_metric,
             interval=bootstrap_correlation(gold, predicted),
             ranges=_compare_ranges(gold, predicted),
             find_mistakes=partial(_list_errors, examples, predicted, self.scale),
+            sums=of_model,
+            measure=partial(measure_inputs, self, examples.labels, decisions),
+            comparisons=compare_models(self.main_metric, of_model, sums),
+            find_disagreements=partial(_list_predictions, examples, {"predicted": predicted, **sides}, self.scale),
         )
 
     @override
@@ -153,7 +167,7 @@ class Regression(Task):
     can_be_frozen = True
     corpus_kind = "classify"
     description = "predicts a number for texts"
-    prediction_options = frozenset({"mistakes", "plain"})
+    prediction_options = frozenset({"mistakes", "plain", "compare", "disagreements", "by"})
     estimator_type = "regressor"
     labels_type: ClassVar[type[NumberLabels]] = NumberLabels
     head_type: ClassVar[type[ScorePredictor]] = NumberPredictor
@@ -218,16 +232,11 @@ def parse_number(label: Any, *, index: int | None = None, path: str | None = Non
 
 def _compare_ranges(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> dict[str, dict[str, float]]:
     """Range of targets -> means of targets and predictions, mean squared error, and number of texts."""
-    edges = np.unique(np.quantile(gold, np.linspace(0, 1, _RANGES + 1)))
-    names = name_numbers(edges.tolist())
-    numbers = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, len(edges) - 2)
     rows = {}
-    for number in np.unique(numbers).tolist():
-        inside = numbers == number
+    for name, inside in split_ranges(gold, _RANGES).items():
         errors = predicted[inside] - gold[inside]
         means = {"gold": gold[inside], "predicted": predicted[inside], "mse": errors**2}
-        row = {key: float(values.mean()) for key, values in means.items()}
-        rows[f"{names[number]} to {names[number + 1]}"] = {**row, "support": int(inside.sum())}
+        rows[name] = {key: float(values.mean()) for key, values in means.items()} | {"support": len(inside)}
     return rows
 
 
@@ -242,3 +251,15 @@ def _list_errors(examples: Texts, predicted: npt.NDArray[np.float64], scale: flo
         }
         for number, (gold, value) in enumerate(zip(examples.labels, predicted.tolist(), strict=True))
     ]
+
+
+def _list_predictions(
+    examples: Texts, predicted: Mapping[str, npt.NDArray[np.float64]], scale: float
+) -> list[dict[str, Any]]:
+    """Texts with target and the prediction of each model, the largest difference first."""
+    columns = np.stack(list(predicted.values()), axis=1)
+    rows = []
+    for number in np.argsort(-np.ptp(columns, axis=1), kind="stable").tolist():
+        values = {name: shorten(value, scale) for name, value in zip(predicted, columns[number].tolist(), strict=True)}
+        rows.append({**examples.show(number), "gold": examples.labels[number], **values})
+    return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain, repeat
@@ -57,7 +57,7 @@ class TagLabels(ClassLabels):
     conlleval does, instead of rejecting them.
     """
 
-    field = "tags"
+    field = predicted_field = "tags"
 
     def __init__(
         self, class_weight: Mapping[Any, float] | str | None = None, *, scheme: str = "auto", repair_tags: bool = False
@@ -275,8 +275,8 @@ class TagLabels(ClassLabels):
         return tagging_metrics(labels, predicted, scheme, weights)
 
     @override
-    def compare(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
-        size, predicted = len(labels), self.decode(decisions)
+    def compare(self, labels: Sequence[Any], predicted: Sequence[Any]) -> Outcomes:
+        size = len(labels)
         if self.scheme == "none":
             numbers = np.arange(size).repeat(list(map(len, labels))).tolist()
             words = zip(numbers, chain.from_iterable(labels), chain.from_iterable(predicted), strict=True)
@@ -300,21 +300,39 @@ class TagLabels(ClassLabels):
     def find_mistakes(
         self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
-        (column,) = examples.columns
         run = rerun(examples, rate=self.rate_entities)
-        located, rows = locate_words(list(column), inputs.vocabulary.splitter), []
-        tagged = zip(located, examples.labels, self.decode(run.decisions), strict=True)
-        for ((text, offsets), *both), logs in zip(tagged, run.log_probabilities or [], strict=True):
-            gold, predicted = ({*extract_spans(tags, self.scheme, repair=True)} for tags in both)
-            for first, end in merge_ranges(span[1:] for span in gold ^ predicted):
+        sides, logs = {"gold": examples.labels, "predicted": self.decode(run.decisions)}, run.log_probabilities or []
+        return [
+            {**row, "confidence": round(segment_probability(logs[number], first, end), 6)}
+            for number, first, end, row in self._find_places(examples, inputs, sides, compared=sides)
+        ]
+
+    @override
+    def find_disagreements(
+        self, examples: Texts, inputs: TextInputs, predicted: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any]]:
+        sides = {"gold": examples.labels, **predicted}
+        return [row for *_, row in self._find_places(examples, inputs, sides, compared=predicted)]
+
+    def _find_places(
+        self, examples: Texts, inputs: TextInputs, sides: Mapping[str, Sequence[Any]], *, compared: Collection[str]
+    ) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
+        """Places where tags of the ``compared`` sides differ: input, first word, one past the last word, and a row."""
+        located = locate_words(list(examples.columns[0]), inputs.vocabulary.splitter)
+        for number, ((text, offsets), *tags) in enumerate(zip(located, *sides.values(), strict=True)):
+            spans_of = {
+                name: {*extract_spans(own, self.scheme, repair=True)} for name, own in zip(sides, tags, strict=True)
+            }
+            counts = Counter(span for name in compared for span in spans_of[name])
+            for first, end in merge_ranges(span[1:] for span, count in counts.items() if count < len(compared)):
                 start, stop = offsets[first][0], offsets[end - 1][1]
-                row = {"text": text, "start": start, "end": stop, "words": text[start:stop]}
-                for name, spans in (("gold", gold), ("predicted", predicted)):
+                shown = examples.show(number, text=text)
+                row = {**shown, "start": start, "end": stop, "words": text[start:stop]}
+                for name, spans in spans_of.items():
                     inside = sorted((span for span in spans if first <= span[1] < end), key=itemgetter(1))
                     names = [f"{kind}: {text[offsets[a][0] : offsets[b - 1][1]]}" for kind, a, b in inside]
                     row[name] = inside[0][0] if self.scheme == "none" else "; ".join(names)
-                rows.append({**row, "confidence": round(segment_probability(logs, first, end), 6)})
-        return rows
+                yield number, first, end, row
 
     @override
     def decode(self, decisions: list[Any]) -> list[list[str]]:

@@ -64,7 +64,9 @@ class Task:
     corpus_kind: ClassVar[str]
     texts_per_input: ClassVar[int] = 1
     per_word: ClassVar[bool] = False
-    prediction_options: ClassVar[frozenset[str]] = frozenset({"probabilities", "picture", "mistakes"})
+    prediction_options: ClassVar[frozenset[str]] = frozenset(
+        {"probabilities", "picture", "mistakes", "compare", "disagreements", "by"}
+    )
     output_formats: ClassVar[tuple[str, ...]] = ("json", "csv", "tsv", "parquet")
     source_and_target_files: ClassVar[bool] = False
     dev_search: ClassVar[str | None] = None

@@ -63,7 +63,7 @@ class TargetTexts(Labels):
     """A text for each text, as the ids of its subwords; ``training`` are the options as they are at the moment."""
 
     weighted_metrics = False
-    main_metric = "bleu"
+    main_metric, predicted_field = "bleu", "output"
     target_inputs: SubwordInputs
     """The subwords of targets, and of sources unless a pretrained model reads them."""
     training: TranslationTraining

@@ -57,6 +57,111 @@ def test_mistakes_and_confusion_matrix(graphattn, classifier, tmp_path, name):
     assert confidences == sorted(confidences, reverse=True)
 
 
+def test_mistakes_keep_all_columns(graphattn, classifier, tmp_path):
+    """As predictions do; a column that is called like an added one has a prefix."""
+    corpus, out = tmp_path / "a.csv", tmp_path / "mistakes.csv"
+    lines = ["id,gold,text,label,source", *(f"{n},x,a film {n},odd,{'web' if n % 2 else 'mail'}" for n in range(4))]
+    corpus.write_text("\n".join([*lines, "4,x,a film,pos,web"]) + "\n")
+    flags = ["--drop-label", "pos", "--unknown", "wrong", "--mistakes", out]
+    assert graphattn("evaluate", classifier, corpus, *flags).code == 0
+    with open(out, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "input_gold", "text", "label", "source", "gold", "predicted", "confidence"]
+    assert {(row["id"], row["text"], row["source"]) for row in rows} == {
+        (str(n), f"a film {n}", "web" if n % 2 else "mail") for n in range(4)
+    }
+
+
+def test_compare_with_models_and_predictions(graphattn, classifier, pair_classifier, corpora_folder, tmp_path):
+    reviews, table, lines = corpora_folder / "reviews.tsv", tmp_path / "theirs.csv", tmp_path / "lines.txt"
+    rows = [line.split("\t") for line in reviews.read_text().splitlines()[1:]]
+    labels, texts = (list(side) for side in zip(*rows, strict=True))
+    predicted = load(classifier).predict(texts).tolist()
+    worse = ["neg" if number < 6 else name for number, name in enumerate(predicted)]
+    lines.write_text("".join(f"{name}\n" for name in worse))
+    assert graphattn("predict", classifier, reviews, "--out", table).code == 0
+    differ = tmp_path / "differ.jsonl"
+    flags = ["--compare", classifier, "--compare", table, "--compare", lines, "--disagreements", differ]
+    answer = graphattn("evaluate", classifier, reviews, *flags)
+    assert answer.code == 0, answer.err
+    compared = json.loads(answer.out)["compared"]["accuracy"]
+    expected = load(classifier).report(texts, labels, others={"worse": worse}).comparisons["worse"]
+    assert list(compared) == ["model", str(classifier), str(table), str(lines)]
+    assert compared[str(classifier)]["p_value"] == compared[str(table)]["p_value"] == 1
+    of_worse = compared[str(lines)]
+    assert of_worse["adjusted_p_value"] == pytest.approx(min(1, 3 * of_worse["p_value"]))
+    assert of_worse | {"adjusted_p_value": of_worse["p_value"]} == expected.to_row()
+    assert f"of {lines}: +" in answer.err
+    written = list(map(json.loads, differ.read_text().splitlines()))
+    both = zip(texts, predicted, worse, strict=True)
+    assert [row["text"] for row in written] == [text for text, ours, theirs in both if ours != theirs]
+    assert all(row["predicted"] == row[str(table)] != row[str(lines)] for row in written)
+    assert all(row["gold"] == row["label"] for row in written)
+    assert graphattn("evaluate", classifier, reviews, "--disagreements", differ).error == (
+        "--disagreements needs another model: --compare"
+    )
+    assert "give --compare a model that classifies texts" in (
+        graphattn("evaluate", classifier, reviews, "--compare", pair_classifier).error
+    )
+    lines.write_text("pos\n")
+    assert (
+        f"1 predictions for {len(texts)} texts" in graphattn("evaluate", classifier, reviews, "--compare", lines).error
+    )
+    shuffled = table.read_text().splitlines()
+    table.write_text("\n".join([shuffled[0], *reversed(shuffled[1:])]) + "\n")
+    assert "the prediction is of " in graphattn("evaluate", classifier, reviews, "--compare", table).error
+    table.write_text("text,other\na,b\n")
+    assert "there is no column predicted_label or label" in (
+        graphattn("evaluate", classifier, reviews, "--compare", table).error
+    )
+
+
+def test_compare_taggers(graphattn, tagger, corpora_folder, tmp_path):
+    corpus, differ = corpora_folder / "tags.conll", tmp_path / "differ.tsv"
+    predicted, other = tmp_path / "predicted.jsonl", tmp_path / "other.conll"
+    assert graphattn("predict", tagger, corpus, "--out", predicted).code == 0
+    rows = list(map(json.loads, predicted.read_text().splitlines()))
+    other.write_text("\n".join("".join(f"{word}\tO\n" for word in row["words"]) for row in rows))
+    flags = ["--compare", predicted, "--compare", other, "--disagreements", differ]
+    answer = graphattn("evaluate", tagger, corpus, *flags)
+    assert answer.code == 0, answer.err
+    compared = json.loads(answer.out)["compared"]["f1"]
+    assert compared[str(predicted)]["p_value"] == 1
+    assert compared[str(other)]["score"] == 0
+    assert compared[str(other)]["test"] == "approximate randomization"
+    with open(differ, encoding="utf-8", newline="") as file:
+        places = list(csv.DictReader(file, dialect="excel-tab"))
+    assert places
+    assert all(place["predicted"] == place[str(predicted)] and not place[str(other)] for place in places)
+
+
+def test_metrics_by_column_and_by_length(graphattn, classifier, tmp_path):
+    corpus = tmp_path / "a.csv"
+    rows = [
+        f"a {word} film{' again' * (n % 9)},{label},{source}"
+        for n in range(20)
+        for word, label, source in (("good", "pos", "web"), ("bad", "neg", "web"), ("good", "neg", "mail"))
+    ]
+    corpus.write_text("\n".join(["text,label,source", *rows]) + "\n")
+    answer = graphattn("evaluate", classifier, corpus, "--by", "source", "--by", "length")
+    assert answer.code == 0, answer.err
+    groups = json.loads(answer.out)["by"]
+    assert list(groups["source"]) == ["web", "mail"]
+    assert groups["source"]["web"]["support"] == 40
+    assert groups["source"]["mail"]["differs"]
+    texts, labels = zip(*((row.split(",")[0], row.split(",")[1]) for row in rows if row.endswith("mail")), strict=True)
+    expected = load(classifier).report(texts, labels)
+    assert all(groups["source"]["mail"][name] == expected[name] for name in ("accuracy", "macro_f1"))
+    assert groups["source"]["mail"]["low"] == expected["confidence_interval"]["low"]
+    assert sum(row["support"] for row in groups["length"].values()) == 60
+    assert "by source\n" in answer.err
+    assert "* differs from all other texts" in answer.err
+    answer = graphattn("evaluate", classifier, corpus, "--by", "none")
+    assert answer.error == (
+        "--by is 'none', which the corpus does not have; its columns are 'text', 'label', 'source', length"
+    )
+
+
 def test_details_need_one_corpus_and_a_known_suffix(graphattn, classifier, corpora_folder, tmp_path):
     reviews, other = corpora_folder / "reviews.tsv", corpora_folder / "pairs.tsv"
     answer = graphattn("evaluate", classifier, reviews, other, "--picture", tmp_path / "a.png")
@@ -227,7 +332,7 @@ def test_a_regressor_at_the_command_line(graphattn, tmp_path, tiny):
     assert json.loads(answer.out).keys() == {"pearson", "spearman", "r2", "mse", "confidence_interval"}
     assert answer.err.split()[:4] == ["gold", "predicted", "mse", "support"]
     header, *rows = (tmp_path / "mistakes.tsv").read_text().splitlines()
-    assert (header, len(rows)) == ("text\tgold\tpredicted\terror", 12)
+    assert (header, len(rows)) == ("text\tstars\tgold\tpredicted\terror", 12)
     predicted = graphattn("predict", tmp_path / "model", stdin="a great film\n").out
     plain = graphattn("predict", tmp_path / "model", "--plain", stdin="a great film\n").out
     assert json.loads(predicted) == {"text": "a great film", "value": float(plain)}
