@@ -22,7 +22,7 @@ from graphattn.options import list_options
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
-    from graphattn.models.inspection import Attention, BranchScores
+    from graphattn.models.inspection import Attention, AttentionSummary, BranchScores
     from graphattn.models.inspection.attributions import WordAttributions
 
 Explanation = TypeVar("Explanation")
@@ -292,10 +292,15 @@ def _inspect_corpus(inspection: Inspection, layer: int | None) -> None:
     if second is not None:
         texts = list(texts)
     summary = summarise(estimator, texts, progress=lambda inputs: show_progress(inputs, "Inspecting"))
-    tables = summary.tables()
+    tables, summaries = summary.tables(), {"": summary}
     if second is not None:
-        tables = compare_summaries(summary, summarise(second, texts), ("first", "second"))
+        of_second = summarise(second, texts)
+        summaries = {"first: ": summary, "second: ": of_second}
+        tables = compare_summaries(summary, of_second, ("first", "second"))
     print(f"{summary.texts:,} texts")
+    for name, each in summaries.items():
+        for line in _name_deciding_branches(each):
+            print(f"{name}{line}")
     by_head = tables["scales"].merge(tables["entropy"], on=["layer", "head", "relation"])
     print(by_head.to_string(index=False, float_format="{:.2f}".format))
     entropy = summary.entropy()
@@ -418,6 +423,15 @@ def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str
     return [*lines, *text.splitlines(), *_name_single_edge_heads(attention.single_edge_heads().values(), len(heads))]
 
 
+def _name_deciding_branches(summary: AttentionSummary) -> list[str]:
+    """A line on the branches' shares of the scores, and the note on a small one; none without a linear branch."""
+    from graphattn.models.inspection._branch_scores import format_percent
+
+    shares = ", ".join(f"{name} {format_percent(share)}" for name, share in summary.branch_sums.shares().items())
+    note = summary.branch_sums.note(f"the scores of {summary.texts:,} texts")
+    return [f"shares of the scores: {shares}", *filter(None, [note])] if shares else []
+
+
 def _name_single_edge_heads(relations: Iterable[str], total: int) -> list[str]:
     """A line on the heads of these relations, in which each token has one edge; none without such heads."""
     relations = list(relations)
@@ -473,9 +487,9 @@ def _save(attentions: list[Attention], out: Path) -> None:
         return
     import pandas as pd
 
-    from graphattn.models.inspection._files import save_table
+    from graphattn.models.inspection._files import save_table, table_of_edges
 
-    tables = [attention.table() for attention in attentions]
+    tables = [table_of_edges(attention) for attention in attentions]
     for number, table in enumerate(tables):
         table.insert(0, "sentence", number)
     save_table(pd.concat(tables, ignore_index=True), out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphattn.models._results.numbers import choose_format
@@ -45,7 +45,9 @@ class BranchScores:
     @property
     def encoder_share(self) -> float:
         """Share of the graph encoder in the sum of the absolute numbers."""
-        return _share_of_encoder([self])
+        sums = BranchSums()
+        sums.add([self])
+        return sums.shares()[ENCODER]
 
     @property
     def note(self) -> str:
@@ -75,23 +77,50 @@ class BranchScores:
         }
 
 
+@dataclass(eq=False)
+class BranchSums:
+    """Sums over the predictions of a corpus: the ``items`` (texts or words), and each branch's absolute ``numbers``."""
+
+    items: int = 0
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    def add(self, results: Iterable[BranchScores | None]) -> None:
+        """Add the results of some texts; None is a result without a linear branch."""
+        for branches in results:
+            if branches is not None:
+                self.items += len(branches.scores[ENCODER])
+                for name, numbers in branches.scores.items():
+                    self.numbers[name] = self.numbers.get(name, 0.0) + sum(map(abs, numbers))
+
+    def shares(self) -> dict[str, float]:
+        """Branch -> its share in the sum of the absolute numbers."""
+        total = sum(self.numbers.values()) or 1.0
+        return {name: number / total for name, number in self.numbers.items()}
+
+    def note(self, subject: str) -> str:
+        """A sentence if the graph encoder's share of the ``subject`` is below :data:`SMALL_SHARE`, else empty."""
+        share = self.shares().get(ENCODER, 1.0)
+        if share >= SMALL_SHARE:
+            return ""
+        percent = "less than 1 %" if share < 0.01 else format_percent(share)
+        advice = "graphattn train --no-linear-branch makes a model that is all graph"
+        return f"The graph encoder gives {percent} of {subject}; {advice}"
+
+
 def note_small_share(results: Iterable[BranchScores | None]) -> str:
     """A sentence if the graph encoder's share in several results is below :data:`SMALL_SHARE`, else empty."""
     explained = [branches for branches in results if branches is not None]
-    share = _share_of_encoder(explained)
-    if not explained or share >= SMALL_SHARE:
-        return ""
-    percent = "less than 1 %" if share < 0.01 else f"{share:.0%}".replace("%", " %")
-    score = "this score" if len(explained) == 1 else f"the scores of {len(explained):,} texts"
-    advice = "graphattn train --no-linear-branch makes a model that is all graph"
-    return f"The graph encoder gives {percent} of {score}; {advice}"
+    sums = BranchSums()
+    sums.add(explained)
+    return sums.note("this score" if len(explained) == 1 else f"the scores of {len(explained):,} texts")
 
 
-def _share_of_encoder(results: Iterable[BranchScores]) -> float:
-    of_encoder = total = 0.0
-    for branches in results:
-        for name, numbers in branches.scores.items():
-            size = sum(map(abs, numbers))
-            total += size
-            of_encoder += size if name == ENCODER else 0.0
-    return of_encoder / total if total else 0.0
+def format_percent(share: float) -> str:
+    """A share as a whole percentage.
+
+    Examples
+    --------
+    >>> format_percent(0.127)
+    '13 %'
+    """
+    return f"{100 * share:.0f} %"

@@ -43,11 +43,17 @@ def save_attention(attention: AttentionWeights, path: Path) -> Path:
         write_page(path, [PageModel("Attention", [to_page(attention, arrays=True)])], title=attention.title)
         return path
     if suffix in TABLES:
-        return save_table(attention.table(), path)
+        return save_table(table_of_edges(attention), path)
     graph = attention.graph()
     if suffix != ".json":  # which escapes such characters itself
         _escape_for_xml(graph)
     return write_by_suffix(path, {suffix: partial(GRAPH_WRITERS[suffix], graph)})
+
+
+def table_of_edges(attention: AttentionWeights) -> pd.DataFrame:
+    """``attention.table()`` for a file, with the graph encoder's share of the prediction's score beside the weights."""
+    table = attention.table()
+    return table if attention.branches is None else table.assign(encoder_share=attention.branches.encoder_share)
 
 
 def save_table(table: pd.DataFrame, path: Path) -> Path:

@@ -28,6 +28,7 @@ from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._prediction import count_truncation, run_model
 from graphattn.models.inspection import limits
 from graphattn.models.inspection._attention_map import scale_of
+from graphattn.models.inspection._branch_scores import BranchSums
 from graphattn.models.inspection._capture import CROSS, ForwardCapture, edge_types
 from graphattn.models.inspection._edge_kinds import (
     CLS_TOKEN,
@@ -50,7 +51,7 @@ COVERAGE = 0.9
 """Share of a head's weight that its effective width covers."""
 SEQUENTIAL = (TOKEN, WORD)
 """Node types with an order, so that their edges have distances and kinds."""
-_KEYS = ("layer", "head", "relation", "distance", "kind")
+_KEYS = ("layer", "head", "relation", "distance", "kind", "branch")
 
 
 def summarise(
@@ -111,7 +112,9 @@ def _add_chunk(
 
     def add_batch(batch: Batch, numbers: list[int]) -> None:
         texts = [column[number] for column in sentences for number in numbers]
-        summary.add(estimator.explainer_.capture(batch), batch, texts, relations)
+        capture = estimator.explainer_.capture(batch)
+        summary.add(capture, batch, texts, relations)
+        summary.branch_sums.add(estimator.explainer_.score_branches_of_texts(batch, capture.scores.detach()))
 
     run_model(model, encoded, add_batch, batches=_batches(encoded, heads))
 
@@ -150,6 +153,8 @@ class AttentionSummary:
         """Layer, head and relation -> sums."""
         self.units: dict[str, str] = {}
         """Relation -> the unit of its distances, token or word; relations without distances are missing."""
+        self.branch_sums = BranchSums()
+        """How much of the scores each branch gives; without items if the model has no linear branch."""
         self._widths: dict[str, float] = {}
         self._sentences = 0
 
@@ -272,9 +277,27 @@ class AttentionSummary:
             rows.append((*key, allotted, effective, mean))
         return pd.DataFrame(rows, columns=["layer", "head", "relation", "allotted", "effective", "mean_distance"])
 
+    def branches(self) -> pd.DataFrame:
+        """Columns branch, size and share: who decides. Without rows if the model has no linear branch.
+
+        ``size`` is the mean absolute number that a branch gives to the score of a text, or word, see
+        :class:`BranchScores`; ``share`` its share in the sum over the branches.
+        """
+        sums = self.branch_sums
+        rows = [(name, sums.numbers[name] / sums.items, share) for name, share in sums.shares().items()]
+        return pd.DataFrame(rows, columns=["branch", "size", "share"]).astype({"size": float, "share": float})
+
     def tables(self) -> dict[str, pd.DataFrame]:
         """Name -> table, for all tables."""
-        methods = (self.layers, self.distances, self.entropy, self.relations, self.dependencies, self.scales)
+        methods = (
+            self.layers,
+            self.distances,
+            self.entropy,
+            self.relations,
+            self.dependencies,
+            self.scales,
+            self.branches,
+        )
         return {method.__name__: method() for method in methods}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -324,7 +347,7 @@ def add_relation(sums: Sequence[HeadSums], weights: Any, types: Sequence[_TypedE
 def compare_summaries(
     first: AttentionSummary, second: AttentionSummary, names: tuple[str, str] = ("one", "other")
 ) -> dict[str, pd.DataFrame]:
-    """Merge the tables of two models on layer, head, relation, distance and kind.
+    """Merge the tables of two models on layer, head, relation, distance, kind and branch.
 
     Parameters
     ----------

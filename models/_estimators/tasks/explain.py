@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._schema import TOKEN
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._corpus import Batch, Corpus
@@ -86,14 +87,19 @@ class Explainer(ABC):
         scores : its (items, classes) scores
         target : what is explained; the prediction when None
         """
-        from graphattn.models.inspection._branch_scores import NGRAMS, WORD_FEATURES
-
-        model = self.model
-        if not isinstance(model, TextModel) or model.linear_branch is None or not len(scores):
+        linear = linear_scores(self.model, inputs.first_batch)
+        if linear is None or not len(scores):
             return None
         target = self.choose_target(inputs, scores) if target is None else target
-        features = WORD_FEATURES if model.head.per_word else NGRAMS
-        return target.divide(scores, model.linear_branch(inputs.first_batch).to(scores.device), features)
+        return target.divide(scores, *linear)
+
+    def score_branches_of_texts(self, batch: Batch, scores: Tensor) -> list[BranchScores]:
+        """As :meth:`score_branches` of the predictions for a batch, with a number for each text, or word, in order.
+
+        There is one result for all texts, or one for each where a text has several items. No result without a linear
+        branch.
+        """
+        return []
 
     def score_copies(
         self,
@@ -119,6 +125,15 @@ class Explainer(ABC):
         return scores
 
 
+def linear_scores(model: Any, batch: Batch) -> tuple[Tensor, str] | None:
+    """(items, classes) scores of a model's linear branch, and the name of its features; None without a branch."""
+    from graphattn.models.inspection._branch_scores import NGRAMS, WORD_FEATURES
+
+    if not isinstance(model, TextModel) or model.linear_branch is None:
+        return None
+    return to_device(model.linear_branch(batch), model.device), WORD_FEATURES if model.head.per_word else NGRAMS
+
+
 class ClassExplainer(Explainer):
     """Explains the scores of classes; ``decode`` makes labels of decisions.
 
@@ -142,10 +157,29 @@ class ClassExplainer(Explainer):
     ) -> ExplanationTarget:
         from graphattn.models.inspection.attributions._targets import select_class
 
-        if label is None and self.explains_decision:
-            label = self.classes[int(self.model.head.decide(scores, inputs.first_batch.graph)[0])]
+        predicted = self._decide(scores, inputs.first_batch)
         label = find_respellings([label], self.classes).get(label, label)
-        return select_class(self.model.head, self.classes, scores, label=label, word=word)
+        return select_class(self.model.head, self.classes, scores, predicted=predicted, label=label, word=word)
+
+    @override
+    def score_branches_of_texts(self, batch: Batch, scores: Tensor) -> list[BranchScores]:
+        from graphattn.models.inspection.attributions._targets import select_class
+
+        head, linear = self.model.head, linear_scores(self.model, batch)
+        if linear is None:
+            return []
+        of_linear, features = linear
+        counts = head.items(batch.graph).tolist() if head.per_word else [len(scores)]
+        divided = [
+            select_class(head, self.classes, rows, predicted=self._decide(rows, batch)).divide(rows, part, features)
+            for rows, part in zip(scores.split(counts), of_linear.split(counts), strict=True)
+            if len(rows)
+        ]
+        return [branches for branches in divided if branches is not None]
+
+    def _decide(self, scores: Tensor, batch: Batch) -> list[int] | None:
+        """The class of each item that the head decides for; None to explain the class with the largest score."""
+        return self.model.head.decide(scores, batch.graph).tolist() if self.explains_decision else None
 
     @override
     def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:
@@ -174,6 +208,13 @@ class NumberExplainer(Explainer):
             name = "label" if word is None else "word"
             raise ConfigError(f"{{{name}}} is not for a model that {self.description}; leave it out", options=(name,))
         return Value(self.mean, self.scale)
+
+    @override
+    def score_branches_of_texts(self, batch: Batch, scores: Tensor) -> list[BranchScores]:
+        from graphattn.models.inspection.attributions._targets import Value
+
+        linear = linear_scores(self.model, batch)
+        return [] if linear is None else [Value(self.mean, self.scale).divide(scores, *linear)]
 
     @override
     def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:

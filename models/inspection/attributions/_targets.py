@@ -151,15 +151,25 @@ class Value(ExplanationTarget):
 
     @override
     def divide(self, scores: Tensor, linear: Tensor, features: str) -> BranchScores:
-        of_linear, total = self.scale * float(linear[0, 0]), self.scale * float(scores[0, 0])
+        of_linear, total = self.scale * linear[:, 0], self.scale * scores[:, 0]
         explains = f"the predicted value minus the mean of {format_number(self.mean, self.scale)}"
-        return BranchScores(explains, {features: (of_linear,), ENCODER: (total - of_linear,)})
+        of_branches = {features: of_linear, ENCODER: total - of_linear}
+        return BranchScores(explains, {name: tuple(values.tolist()) for name, values in of_branches.items()})
 
 
 def select_class(
-    head: Head, classes: Sequence[Any], scores: Tensor, *, label: Any = None, word: int | None = None
+    head: Head,
+    classes: Sequence[Any],
+    scores: Tensor,
+    *,
+    predicted: Sequence[int] | None = None,
+    label: Any = None,
+    word: int | None = None,
 ) -> ClassLogOdds:
-    """The class to explain, given (items, classes) scores: ``label``, or the predicted one; of all words or one."""
+    """The class to explain, given (items, classes) scores: ``label``, or the predicted one; of all words or one.
+
+    ``predicted`` is the class of each item; the most probable ones when None.
+    """
     if label is not None and label not in classes:
         known = ", ".join(map(str, classes))
         raise ConfigError(
@@ -172,7 +182,7 @@ def select_class(
     if word is not None:
         _check_word(word, len(scores))
     items = tuple(range(len(scores))) if word is None else (word,)
-    predicted = _predict_classes(head, scores)
+    predicted = _predict_classes(head, scores) if predicted is None else predicted
     selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
     independent = isinstance(head, ClassificationHead) and head.multilabel
     crf = head.crf if isinstance(head, TaggingHead) else None

@@ -18,7 +18,7 @@ from graphattn import TextClassifier, load
 from graphattn.exceptions import DataError
 from graphattn.models import MSTransOptions, TrainingOptions
 from graphattn.models._estimators import loading
-from graphattn.models.inspection import limits
+from graphattn.models.inspection import limits, summarise
 from graphattn.models.inspection._branch_scores import note_small_share
 from graphattn.models.pretrained import SentenceEncoder
 
@@ -190,11 +190,17 @@ def test_summary_of_a_corpus(graphattn, classifier, tmp_path):
     flags = ["--summary", "--out", tmp_path / "tables", "--picture", tmp_path / "distances.png"]
     output = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", *flags))
     assert output[0] == "20 texts"
-    assert output[1].split() == ("layer head relation allotted effective mean_distance entropy evenness".split())
+    shares = summarise(load(classifier), ["a good film", "bad"] * 10).branches().share
+    of_branches = "shares of the scores: n-grams {:.0%}, graph encoder {:.0%}".format(*shares).replace("%", " %")
+    header = next(number for number, line in enumerate(output) if "effective" in line)
+    assert output[1] == of_branches
+    assert output[2:header] in ([], [line for line in output if line.startswith("The graph encoder gives")])
+    assert output[header].split() == ("layer head relation allotted effective mean_distance entropy evenness".split())
     assert output[-2:] == [str(tmp_path / "tables"), str(tmp_path / "distances.png")]
     assert (tmp_path / "tables" / "distances.csv").exists()
     compared = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary", "--other", classifier))
-    assert {"entropy_first", "entropy_second"} <= set(compared[1].split())
+    assert {f"{name}: {of_branches}" for name in ("first", "second")} <= set(compared)
+    assert any({"entropy_first", "entropy_second"} <= set(line.split()) for line in compared)
     assert compared[-1].endswith("heads have one edge for each token, of weight 1: window:1")
     assert compared[-1] in output
 

@@ -3,11 +3,12 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from graphattn.models._estimators.inspectable import encode_input
-from graphattn.models.inspection import BranchScores
+from graphattn.models.inspection import BranchScores, summarise
 from graphattn.models.inspection._branch_scores import SMALL_SHARE, note_small_share
 from graphattn.models.inspection.attributions import word_attributions
 from graphattn.models.inspection.attributions._targets import select_class
@@ -113,6 +114,33 @@ def test_without_a_linear_branch_there_is_nothing_to_divide(fit, kind):
 
 def test_a_translator_has_no_linear_branch(translators, source):
     assert translators("transformer").attention(source).branches is None
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pair", "multilabel", "regressor", "crf"])
+def test_a_summary_adds_up_the_numbers_of_all_texts(kind, fit, corpus):
+    model, _ = fit(kind)
+    texts = [text for text in corpus(kind)[0] if len(text)][:5]
+    table = summarise(model, texts).branches().set_index("branch")
+    numbers = [model.attention(text).branches.scores for text in texts]
+    sizes = {name: np.abs(np.concatenate([scores[name] for scores in numbers])) for name in numbers[0]}
+    assert table.index.tolist() == list(sizes)
+    assert table["size"].to_dict() == pytest.approx({name: own.mean() for name, own in sizes.items()}, rel=1e-4)
+    total = sum(own.sum() for own in sizes.values())
+    assert table.share.to_dict() == pytest.approx({name: own.sum() / total for name, own in sizes.items()}, rel=1e-4)
+
+
+def test_a_summary_of_a_model_without_a_linear_branch_has_no_branches(fit):
+    model, text = fit("classifier", branch=False)
+    assert summarise(model, [text]).branches().empty
+
+
+def test_tables_in_files_have_the_share_of_the_encoder(fit, tmp_path):
+    model, text = fit("classifier")
+    attention = model.attention(text)
+    saved = pd.read_csv(attention.save(tmp_path / "edges.csv"))
+    assert saved.encoder_share.unique() == pytest.approx([attention.branches.encoder_share])
+    without, _ = fit("classifier", branch=False)
+    assert "encoder_share" not in pd.read_csv(without.attention(text).save(tmp_path / "edges.csv"))
 
 
 def test_a_small_share_is_noted():
