@@ -112,6 +112,9 @@ class TextInputs:
         if self.vocabulary.level == "word":
             self.unknown_words = expect_unknown_words(corpus.layouts, self.vocabulary)
 
+    def start_embedding(self, model: Any) -> None:
+        """Give the embedding of a new model its vectors, if they were not computed before the linear model."""
+
     def describe_vectors(self, model: Any) -> Sequence[Any]:
         """Arrays that were read from files of vectors, which a resumed run must have again."""
         return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, Self
 
@@ -43,6 +44,8 @@ class WordInputs(TextInputs):
     widths: Sequence[int] = ()
     vectors: npt.NDArray[np.float32] | None = None
     num_trained = 0
+    start: Callable[[], npt.NDArray[np.float32]] | None = None
+    """Computes the vectors, which are zeros until :meth:`start_embedding`: what is fitted before does without them."""
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
@@ -60,7 +63,8 @@ class WordInputs(TextInputs):
             self.num_trained = 1 + highest
         if not sets and options.embedding_start == "ppmi":
             self.num_trained = len(self.vocabulary)
-            self.vectors = ppmi_vectors(self._iter_ids(words), self.num_trained, options.embedding, seed)
+            self.start = partial(ppmi_vectors, self._iter_ids(words), self.num_trained, options.embedding, seed)
+            self.vectors = np.zeros((self.num_trained, options.embedding), np.float32)
         self.fit_features(words)
         self._check_training_texts(words)
         return words
@@ -121,6 +125,12 @@ class WordInputs(TextInputs):
         if not self.options.vectors:
             return ()
         return model.embedding.table.cpu().numpy(), model.embedding.trained.detach().cpu().numpy()
+
+    @override
+    def start_embedding(self, model: Any) -> None:
+        if self.start is not None:
+            model.embedding.trained.data.copy_(torch.from_numpy(self.start()))
+            self.start = None
 
     # -- layers --------------------------------------------------------------------------------------------------------
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
+from typing_extensions import override
 
 from graphattn.models._corpus import Corpus
 from graphattn.models.heads import ClassificationHead, Head, TaggingHead
@@ -35,49 +38,82 @@ _MOST_COPIES = 100
 """Times that CRFsuite sees a sentence, whatever its weight."""
 _SHARE = 0.5
 """Length of a word's vector of character n-grams."""
-Fit = Callable[[Corpus], tuple[LinearBranch, Head]]
-"""Corpus -> linear branch, and a head with the transitions of its CRF."""
 
 
-def list_fits(head: Head, words: Sequence[str], tokens: int) -> list[Fit]:
-    """The ways to fit a branch beside a head to so many tokens, among which the dev set chooses.
+class BranchFitter(ABC):
+    """Fits a linear branch beside a head, with one of some strengths of regularization."""
 
-    ``words`` are the texts of token ids.
-    """
-    if isinstance(head, TaggingHead):
-        return [partial(fit_word_features, head)]
-    strengths = STRENGTHS[:1] if tokens > _LARGE else STRENGTHS
-    return [partial(_fit_ngrams, head, words, strength) for strength in strengths]
+    strengths: Sequence[float] = (1.0,)
+    """Inverse strengths among which the dev set chooses, the most likely first."""
+
+    @abstractmethod
+    def prepare(self, corpus: Corpus) -> Any:
+        """What all strengths share of a corpus."""
+
+    @abstractmethod
+    def fit(self, prepared: Any, strength: float) -> tuple[LinearBranch, Head]:
+        """A branch, and a head with the transitions of its CRF."""
+
+
+def make_fitter(head: Head, words: Sequence[str], tokens: int) -> BranchFitter:
+    """The way to fit a branch beside a head to so many tokens; ``words`` are the texts of token ids."""
+    return WordFeatureFitter(head) if isinstance(head, TaggingHead) else NgramFitter(head, words, tokens)
 
 
 # -- n-grams -----------------------------------------------------------------------------------------------------------
 
 
-def _fit_ngrams(head: Head, words: Sequence[str], strength: float, corpus: Corpus) -> tuple[NgramBranch, Head]:
-    """Logistic regression on tf-idf; for numbers, ridge regression."""
-    from scipy.sparse import csr_matrix, hstack, vstack
+@dataclass
+class Ngrams:
+    """The n-grams of S texts, with their targets and weights.
 
-    assert isinstance(head, ClassificationHead) and isinstance(corpus.targets, np.ndarray)
-    classes = head.output.out_features
-    tokens = int(corpus.lengths.sum())
-    branch = NgramBranch.of(corpus.layouts, classes, corpus.copies, least=2 if tokens > _LARGE else 1)
-    parts = (
-        csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
-        for items, rows, columns, values in branch.design_entries(corpus.layouts)
-    )
-    design = vstack(list(parts), format="csr")
-    shared = None
-    if branch.blocks == 1 and tokens <= _MOST_SHARED:
-        shared = count_character_ngrams([words[number] for number in branch.single_tokens()])
-    if shared is not None:
-        design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
-    coefficients, bias = fit_linear(head, design, corpus.targets, weights_of(corpus), strength)
-    weights = coefficients[:, : len(branch.weights)]
-    if shared is not None:
-        weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
-    branch.weights.copy_(torch.from_numpy(weights.T))
-    branch.bias.copy_(torch.from_numpy(bias))
-    return branch, head
+    ``branch`` has no weights yet. ``design`` is the (S, columns) tf-idf of n-grams of tokens, and, if words share
+    weights, of the character n-grams in ``shared``, which is (tokens, character n-grams).
+    """
+
+    branch: NgramBranch
+    design: csr_matrix
+    shared: csr_matrix | None
+    targets: npt.NDArray[Any]
+    weights: npt.NDArray[np.floating]
+
+
+class NgramFitter(BranchFitter):
+    """Logistic regression on tf-idf of n-grams; for numbers, ridge regression."""
+
+    def __init__(self, head: Head, words: Sequence[str], tokens: int):
+        assert isinstance(head, ClassificationHead)
+        self.head, self.words, self.tokens = head, words, tokens
+        self.strengths = STRENGTHS[:1] if tokens > _LARGE else STRENGTHS
+
+    @override
+    def prepare(self, corpus: Corpus) -> Ngrams:
+        from scipy.sparse import csr_matrix, hstack, vstack
+
+        classes, least = self.head.output.out_features, 2 if self.tokens > _LARGE else 1
+        branch = NgramBranch.of(corpus.layouts, classes, corpus.copies, least=least)
+        parts = (
+            csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
+            for items, rows, columns, values in branch.design_entries(corpus.layouts)
+        )
+        design, shared = vstack(list(parts), format="csr"), None
+        if branch.blocks == 1 and self.tokens <= _MOST_SHARED:
+            shared = count_character_ngrams([self.words[number] for number in branch.single_tokens()])
+        if shared is not None:
+            design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
+        assert isinstance(corpus.targets, np.ndarray)
+        return Ngrams(branch, design, shared, corpus.targets, weights_of(corpus))
+
+    @override
+    def fit(self, prepared: Ngrams, strength: float) -> tuple[NgramBranch, Head]:
+        branch, shared = copy.deepcopy(prepared.branch), prepared.shared
+        coefficients, bias = fit_linear(self.head, prepared.design, prepared.targets, prepared.weights, strength)
+        weights = coefficients[:, : len(branch.weights)]
+        if shared is not None:
+            weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
+        branch.weights.copy_(torch.from_numpy(weights.T))
+        branch.bias.copy_(torch.from_numpy(bias))
+        return branch, self.head
 
 
 def count_character_ngrams(words: Sequence[str]) -> csr_matrix | None:
@@ -111,29 +147,40 @@ def train_crfsuite(sentences: Iterable[tuple[Sequence[Any], Sequence[str]]]) -> 
             yield tagger
 
 
-def fit_word_features(head: TaggingHead, corpus: Corpus) -> tuple[WordFeatureBranch, Head]:
+class WordFeatureFitter(BranchFitter):
     """A linear-chain CRF on features of words, fitted by CRFsuite.
 
     It has no weights, so that it sees a sentence of weight k round(k) times, but at least once and at most
     :data:`_MOST_COPIES` times.
     """
-    assert isinstance(corpus.targets, tuple) and head.crf is not None
-    tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])
-    weights = weights_of(corpus)
-    copies = (np.rint(weights).clip(1, _MOST_COPIES) * (weights > 0)).astype(int).tolist()
-    sentences = zip(list_word_keys(corpus), map(np.ndarray.tolist, tags), strict=True)
-    with train_crfsuite(chain.from_iterable(map(repeat, sentences, copies))) as tagger:
-        fitted = tagger.info()
-    fitted_keys = np.array([int(key) for key, _ in fitted.state_features], np.int64)
-    keys = np.unique(fitted_keys) if len(fitted_keys) else np.zeros(1, np.int64)  # no feature tells tags apart
-    branch = WordFeatureBranch(torch.from_numpy(keys), head.output.out_features)
-    rows = torch.from_numpy(np.searchsorted(keys, fitted_keys))
-    columns = torch.tensor([int(tag) for _, tag in fitted.state_features], dtype=torch.long)
-    branch.weights[rows, columns] = torch.tensor(list(fitted.state_features.values()), dtype=torch.float32)
-    branch_head = copy.deepcopy(head)
-    assert branch_head.crf is not None
-    for parameter in branch_head.crf.parameters():
-        nn.init.zeros_(parameter)
-    for (before, after), weight in fitted.transitions.items():
-        branch_head.crf.transitions.data[int(before), int(after)] = weight
-    return branch, branch_head
+
+    def __init__(self, head: TaggingHead):
+        self.head = head
+
+    @override
+    def prepare(self, corpus: Corpus) -> Corpus:
+        return corpus
+
+    @override
+    def fit(self, prepared: Corpus, strength: float) -> tuple[WordFeatureBranch, Head]:
+        corpus, head = prepared, self.head
+        assert isinstance(corpus.targets, tuple) and head.crf is not None
+        tags = np.split(corpus.targets[0].astype(str), np.cumsum(corpus.targets[1])[:-1])
+        weights = weights_of(corpus)
+        copies = (np.rint(weights).clip(1, _MOST_COPIES) * (weights > 0)).astype(int).tolist()
+        sentences = zip(list_word_keys(corpus), map(np.ndarray.tolist, tags), strict=True)
+        with train_crfsuite(chain.from_iterable(map(repeat, sentences, copies))) as tagger:
+            fitted = tagger.info()
+        fitted_keys = np.array([int(key) for key, _ in fitted.state_features], np.int64)
+        keys = np.unique(fitted_keys) if len(fitted_keys) else np.zeros(1, np.int64)  # no feature tells tags apart
+        branch = WordFeatureBranch(torch.from_numpy(keys), head.output.out_features)
+        rows = torch.from_numpy(np.searchsorted(keys, fitted_keys))
+        columns = torch.tensor([int(tag) for _, tag in fitted.state_features], dtype=torch.long)
+        branch.weights[rows, columns] = torch.tensor(list(fitted.state_features.values()), dtype=torch.float32)
+        branch_head = copy.deepcopy(head)
+        assert branch_head.crf is not None
+        for parameter in branch_head.crf.parameters():
+            nn.init.zeros_(parameter)
+        for (before, after), weight in fitted.transitions.items():
+            branch_head.crf.transitions.data[int(before), int(after)] = weight
+        return branch, branch_head

@@ -21,7 +21,7 @@ from graphattn.models._prediction import prediction_batches, split_rows
 from graphattn.models._text_model import TextModel, in_evaluation
 from graphattn.models.heads import Head
 from graphattn.models.heads._linear_branch import LinearBranch
-from graphattn.models.training._branch_fitting import Fit, list_fits
+from graphattn.models.training._branch_fitting import BranchFitter, make_fitter
 from graphattn.models.training._linear_models import weights_of
 
 Evaluate = Callable[[list[Any]], dict[str, float]]
@@ -86,8 +86,11 @@ class LinearModel:
     ``head`` is one with the transitions of the linear branch; ``dev`` has no edges.
     """
 
-    def __init__(self, branch: LinearBranch, head: Head, fit: Fit, dev: Corpus | None, metric: str):
-        self.branch, self.head, self.fit, self.dev, self.metric = branch, head, fit, dev, metric
+    def __init__(
+        self, branch: LinearBranch, head: Head, fitter: BranchFitter, strength: float, dev: Corpus | None, metric: str
+    ):
+        self.branch, self.head, self.fitter, self.strength = branch, head, fitter, strength
+        self.dev, self.metric = dev, metric
         self.factors = LINEAR_ALONE
         """Of the graph encoder and the branch, as they were last weighed."""
         self.seconds = 0.0
@@ -194,7 +197,8 @@ class LinearModel:
         branch, head = self.branch, self.head
         if training is not None and self.dev is not None:
             start = time.monotonic()
-            branch, head = self.fit(_join(drop_edges(training), self.dev))
+            prepared = self.fitter.prepare(_join(drop_edges(training), self.dev))
+            branch, head = self.fitter.fit(prepared, self.strength)
             log(f"linear model: with the dev set, {time.monotonic() - start:.1f} s")
         combine(model, branch, head, deep, linear)
 
@@ -221,14 +225,16 @@ def fit_linear_model(
 
     ``words`` are the texts of the token ids.
     """
-    fits, plain, start = list_fits(head, words, int(corpus.lengths.sum())), drop_edges(corpus), time.monotonic()
+    start = time.monotonic()
+    fitter = make_fitter(head, words, int(corpus.lengths.sum()))
+    prepared, plain_dev = fitter.prepare(drop_edges(corpus)), None if dev is None else drop_edges(dev)
+    strengths = fitter.strengths
     if dev is None:
-        fits = fits[1:2] or fits  # a middle strength
-    plain_dev = None if dev is None else drop_edges(dev)
+        strengths = strengths[1:2] or strengths  # a middle one
     models, losses = list[LinearModel](), list[float]()
-    for fit in fits:
-        models.append(LinearModel(*fit(plain), fit, plain_dev, metric))
-        losses.append(models[-1].measure_loss() if len(fits) > 1 else 0.0)
+    for strength in strengths:
+        models.append(LinearModel(*fitter.fit(prepared, strength), fitter, strength, plain_dev, metric))
+        losses.append(models[-1].measure_loss() if len(strengths) > 1 else 0.0)
         if losses[-1] > min(losses):  # there is one minimum along the strengths
             break
     best = models[int(np.argmin(losses))]

@@ -221,7 +221,7 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     tagger = SequenceTagger(encoder_options(SMALL), training=options).fit(sentences, tags)
     encoded = tagger.encode(sentences, tags)
-    branch, head = linear_branch.fit_word_features(tagger.model_.head, encoded)
+    branch, head = linear_branch.WordFeatureFitter(tagger.model_.head).fit(encoded, 1.0)
     with torch.no_grad():
         for parameter in tagger.model_.head.output.parameters():
             parameter.zero_()
