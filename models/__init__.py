@@ -40,6 +40,7 @@ from graphattn.models._estimators.translator import Translator
 from graphattn.models._estimators.word_inputs import WordInputs
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._results.class_probabilities import ClassProbabilities
+from graphattn.models._results.coverage import Coverage, Decided
 from graphattn.models._results.entities import EntitySpan, TaggedText
 from graphattn.models._results.reports import Outcomes, Report
 from graphattn.models._results.significance import Comparison
@@ -54,6 +55,8 @@ __all__ = [
     "Classification",
     "Comparison",
     "Corpus",
+    "Coverage",
+    "Decided",
     "DecoderOptions",
     "DuoOptions",
     "DuoTransformerOptions",

@@ -14,8 +14,17 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
 from graphattn.experiments._cli.corpus_options import CorpusOptions, name_corpora, parser_flags
-from graphattn.experiments._cli.flags import Device, Longest, MaxTokens, Precision, SearchChanges, Values, with_flags
-from graphattn.experiments._cli.loaded_models import change_search, load_model, reject_unused
+from graphattn.experiments._cli.flags import (
+    Device,
+    Longest,
+    MaxTokens,
+    Precision,
+    SearchChanges,
+    Threshold,
+    Values,
+    with_flags,
+)
+from graphattn.experiments._cli.loaded_models import change_search, change_thresholds, load_model, reject_unused
 from graphattn.experiments._cli.other_predictions import name_other, predict_with_other
 from graphattn.experiments._cli.output import (
     check_output,
@@ -30,13 +39,16 @@ from graphattn.options import list_options
 
 if TYPE_CHECKING:
     from graphattn.builders._sentence import TableRow
-    from graphattn.models import Estimator
+    from graphattn.models import Coverage, Estimator
     from graphattn.models._results.reports import Report
 
+TABLES = (".tsv", ".csv", ".jsonl")
+"""Extensions of tables of mistakes and the like."""
 EXAMPLES = (
     "graphattn evaluate model test.tsv --picture confusion.png --curves curves.png --mistakes mistakes.tsv\n\n"
     "graphattn evaluate model test.conll --unknown error --out metrics.json\n\n"
     "graphattn evaluate model test.tsv --compare another-model --disagreements differ.tsv --by source --by length\n\n"
+    "graphattn evaluate model dev.tsv --min-accuracy 95 --coverage coverage.png\n\n"
     "graphattn evaluate translator test.en,test.de --compare another-translator"
 )
 
@@ -83,6 +95,28 @@ def evaluate(
             "differ from all other texts are marked. May be repeated.",
         ),
     ] = None,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="How many texts are decided from this confidence on, and how many right (classifiers)."
+        ),
+    ] = None,
+    min_accuracy: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=100,
+            help="The least confidence from which on this percentage is right (classifiers); choose it on a dev set.",
+        ),
+    ] = None,
+    coverage: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw or write (.png, .svg, .pdf, .tsv, .csv, .jsonl) the accuracy of the most confident predictions "
+            "for each share of the texts (classifiers)."
+        ),
+    ] = None,
+    threshold: Threshold = "",
     mistakes: Annotated[
         Path | None,
         typer.Option(
@@ -118,9 +152,13 @@ def evaluate(
     """
     from graphattn.models._files.saving import CARD
 
-    tables = {"disagreements": disagreements, "mistakes": mistakes}
+    tables, pictures = {"disagreements": disagreements, "mistakes": mistakes}, [picture, curves]
+    if coverage is not None and coverage.suffix in TABLES:
+        tables["coverage"] = coverage
+    else:
+        pictures.append(coverage)
     read: list[str | Path] = [*corpus, *",".join(map(str, corpus)).split(","), *(compare or []), *model_files(model)]
-    _check_files(out, (picture, curves), tables, inputs=read)
+    _check_files(out, pictures, tables, inputs=read)
     if disagreements is not None and not compare:
         raise ConfigError("{disagreements} needs another model: {compare}", options=("disagreements", "compare"))
     estimator = load_model(model, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
@@ -132,13 +170,24 @@ def evaluate(
         "longest": longest,
     }
     options |= {**tables, "picture": picture, "curves": curves}
+    of_confidence = {"min_confidence": min_confidence, "min_accuracy": min_accuracy, "coverage": coverage}
+    options |= {**{name: value is not None for name, value in of_confidence.items()}, "threshold": threshold}
     reject_unused(model, estimator, **options, repair_tags=repair_tags)
+    if any(options[name] for name in of_confidence):
+        task: Any = estimator.task_
+        task.require_single_labels(**of_confidence)
+    if threshold:
+        change_thresholds(estimator, threshold)
     if card:
+        if threshold:
+            raise ConfigError(
+                "{card} has results of the saved model; leave {threshold} out", options=("card", "threshold")
+            )
         check_output(model / CARD)
     if repair_tags:
         estimator.set_params(repair_tags=True)
     corpora = name_corpora(estimator.task, corpus)
-    details = [name for name in (*tables, "picture", "curves") if options[name]]
+    details = [name for name in (*tables, "picture", "curves", "coverage") if options[name]]
     if len(corpora) > 1 and details:
         raise ConfigError(f"{{{details[0]}}} is of one corpus; give one", options=details)
     change_search(estimator, search, longest)
@@ -159,6 +208,7 @@ def evaluate(
             groups = {column: _find_values(column, columns, X, estimator) for column in by or []}
             others = {name_other(path): predict_with_other(path, estimator, X, **settings) for path in compare or []}
             reports[name] = estimator.report(X, y, unknown=unknown, others=others, columns=columns or None)
+            _add_decided(reports[name], **of_confidence)
             if groups:
                 reports[name]["by"] = {column: reports[name].by(values) for column, values in groups.items()}
     _write_reports(reports, out)
@@ -166,6 +216,8 @@ def evaluate(
     _draw_details(report, picture, curves)
     _write_rows(mistakes, lambda: report.mistakes)
     _write_rows(disagreements, lambda: report.disagreements)
+    if coverage is not None and report.coverage is not None:
+        _write_coverage(coverage, report.coverage)
     if card:
         with open_output(model / CARD) as file:  # text of the user in it stays
             file.write(estimator.make_card({name_files(paths): reports[name] for name, paths in corpora.items()}))
@@ -184,13 +236,50 @@ def _check_files(
 
         check_format(picture)
     for name, table in tables.items():
-        if table is not None and table.suffix not in (".tsv", ".csv", ".jsonl"):
+        if table is not None and table.suffix not in TABLES:
             raise ConfigError(
                 f"{{{name}}} is {verbatim(repr(str(table)))}; the name must end in .tsv, .csv or .jsonl",
                 options=(name,),
             )
     for file in filter(None, (out, *pictures, *tables.values())):
         check_output(file, *inputs)
+
+
+def _add_decided(
+    report: Report, *, min_confidence: float | None, min_accuracy: float | None, coverage: Path | None
+) -> None:
+    """Add how many texts are decided from a confidence on, and from which one on a percentage is right."""
+    if report.coverage is None:
+        return
+    if min_confidence is not None:
+        report["decided"] = report.coverage.at(min_confidence).to_row()
+    if min_accuracy is not None:
+        reached = report.coverage.reach(min_accuracy)
+        bounds = dict(zip(("low", "high"), report.coverage.bootstrap(min_accuracy), strict=True))
+        found = None if reached is None else {**reached.to_row(), "confidence_interval": bounds}
+        report["min_accuracy"] = {"wanted": min_accuracy, "reached": found}
+    if coverage is not None or min_confidence is not None or min_accuracy is not None:
+        report["coverage_area"] = report.coverage.area
+
+
+def _describe_decided(report: Report) -> Iterator[str]:
+    """Lines of what :func:`_add_decided` added."""
+    if report.coverage is None:
+        return
+    if "decided" in report:
+        confidence = report["decided"]["min_confidence"]
+        yield f"from confidence {confidence:g} on {report.coverage.at(confidence)}"
+    if "min_accuracy" in report:
+        wanted, found = report["min_accuracy"]["wanted"], report["min_accuracy"]["reached"]
+        if found is None:
+            yield f"no confidence is high enough for {wanted:g} % right ones"
+        else:
+            bounds, confidence = found["confidence_interval"], found["min_confidence"]
+            interval = f"95 % confidence interval {bounds['low']:.3f} to {bounds['high']:.3f}"
+            chosen = f"{wanted:g} % right: --min-confidence {confidence:g} ({interval})"
+            yield f"{chosen}; {report.coverage.at(confidence)}"
+    if "coverage_area" in report:
+        yield f"area under accuracy over coverage: {report['coverage_area']:.2f}"
 
 
 def _list_columns(rows: Sequence[TableRow]) -> dict[str, list[Any]]:
@@ -218,7 +307,7 @@ def _write_reports(reports: Mapping[str, Report], out: Path | None) -> None:
     print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1), flush=True)
     for name, report in reports.items():
         tables = [f"\nby {column}\n{groups}" for column, groups in report.get("by", {}).items()]
-        text = "\n".join([str(report), *tables])
+        text = "\n".join([str(report), *_describe_decided(report), *tables])
         print(f"{name}\n{text}\n" if len(reports) > 1 else text, file=sys.stderr)
     if out is not None:
         with open_output(out) as file:
@@ -235,6 +324,16 @@ def _draw_details(report: Report, picture: Path | None, curves: Path | None) -> 
         from graphattn.experiments.drawing import draw_probability_curves
 
         draw_probability_curves(report.probabilities, curves)
+
+
+def _write_coverage(path: Path, coverage: Coverage) -> None:
+    """Write the curve as a table, or draw it."""
+    if path.suffix in TABLES:
+        _write_rows(path, coverage.to_rows)
+        return
+    from graphattn.experiments.drawing import draw_coverage
+
+    draw_coverage(coverage, path)
 
 
 def _write_rows(path: Path | None, find: Callable[[], list[dict[str, Any]]]) -> None:

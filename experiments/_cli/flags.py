@@ -27,6 +27,10 @@ Address = Annotated[str | None, typer.Option(help="Ray cluster to use (default: 
 MaxTokens = Annotated[
     int | None, typer.Option(min=1, help="Truncate longer texts (classifiers; default: as in training).")
 ]
+Threshold = Annotated[
+    str,
+    typer.Option(help="Probability above which labels are predicted, or a class of two: 0.3, or spam=0.3,ham=0.2."),
+]
 SearchChanges = Annotated[str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")]
 Longest = Annotated[
     int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")

@@ -33,6 +33,7 @@ from graphattn.experiments._cli.flags import (
     MaxTokens,
     Precision,
     SearchChanges,
+    Threshold,
     Values,
     with_flags,
 )
@@ -87,10 +88,7 @@ def predict(
     texts: Annotated[str, typer.Argument(help="A text, or a file of texts; - for standard input.")] = "-",
     *,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
-    threshold: Annotated[
-        str,
-        typer.Option(help="Probability above which labels are predicted, or a class of two: 0.3, or spam=0.3,ham=0.2."),
-    ] = "",
+    threshold: Threshold = "",
     top_k: Annotated[
         int | None,
         typer.Option(

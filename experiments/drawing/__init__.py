@@ -6,6 +6,7 @@ import_optional("matplotlib", "pictures need", "plot")
 
 from graphattn.experiments.drawing._arcs import draw_arcs
 from graphattn.experiments.drawing._confusion import draw_confusion
+from graphattn.experiments.drawing._coverage import draw_coverage
 from graphattn.experiments.drawing._distances import draw_distances
 from graphattn.experiments.drawing._graph import draw_graph
 from graphattn.experiments.drawing._matrices import draw_matrices
@@ -14,6 +15,7 @@ from graphattn.experiments.drawing._probability_curves import draw_probability_c
 __all__ = [
     "draw_arcs",
     "draw_confusion",
+    "draw_coverage",
     "draw_distances",
     "draw_graph",
     "draw_matrices",

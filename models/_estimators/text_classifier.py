@@ -11,7 +11,6 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn._validation import require_choice, require_range
-from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
@@ -112,16 +111,12 @@ class ClassScores(Classes):
         ConfigError
             for more classes than the model has, or a ``min_confidence`` of several labels
         """
-        classes, multilabel = self.classes_.tolist(), self.task_.labels.multilabel
+        classes = self.classes_.tolist()
         if top_k is not None:
             require_range("top_k", top_k, min=1, max=len(classes))
         if min_confidence is not None:
             require_range("min_confidence", min_confidence, min=0, max=1)
-        if min_confidence is not None and multilabel:
-            raise ConfigError(
-                "{min_confidence} is for one label for each text; several have {threshold}",
-                options=("min_confidence", "threshold"),
-            )
+        self.task_.require_single_labels(min_confidence=min_confidence)
         rows: list[dict[str, Any]] = super().predict_rows(
             X, probabilities=probabilities or top_k is not None or min_confidence is not None, **options
         )

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
+from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.groups import GroupTable, measure_groups
 from graphattn.models._results.numbers import format_number, spread
 from graphattn.models._results.significance import LEVEL, RESAMPLES, Comparison, SummedMetric, score_f1
@@ -166,6 +167,7 @@ class Report(dict[str, Any]):
     interval : of the main metric; None for that of the outcomes
     ranges : rows of the table of a regressor
     probabilities : those of a classifier, whose measures are among the metrics
+    coverage : how many texts a classifier of one label decides from a confidence on, and how many of them right
     find_mistakes : returns the rows of :attr:`mistakes`
     sums : the main metric by input; None for that of the outcomes
     measure : returns the metrics of some inputs, for :meth:`by`
@@ -182,6 +184,7 @@ class Report(dict[str, Any]):
         interval: tuple[float, float] | None = None,
         ranges: Mapping[str, Mapping[str, float]] | None = None,
         probabilities: ClassProbabilities | None = None,
+        coverage: Coverage | None = None,
         find_mistakes: Callable[[], list[dict[str, Any]]] = list,
         sums: SummedMetric | None = None,
         measure: Callable[[Sequence[int]], dict[str, float]] | None = None,
@@ -190,7 +193,7 @@ class Report(dict[str, Any]):
     ):
         super().__init__(metrics)
         self.main_metric, self.outcomes, self._find_mistakes = main_metric, outcomes, find_mistakes
-        self.probabilities, self.comparisons = probabilities, dict(comparisons or {})
+        self.probabilities, self.coverage, self.comparisons = probabilities, coverage, dict(comparisons or {})
         self._sums = outcomes.sums if sums is None and outcomes is not None else sums
         self._measure, self._find_disagreements = measure, find_disagreements
         if probabilities is not None:

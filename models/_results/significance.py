@@ -94,12 +94,15 @@ def find_interval(values: Floats) -> tuple[float, float]:
 
 def resample_sums(rows: npt.NDArray[Any]) -> Floats:
     """(1000, K) sums of rows that are drawn with replacement, as many as there are."""
-    random = np.random.default_rng(SEED)
     # drawing rows with replacement is drawing how often each distinct one occurs
     distinct, times = np.unique(rows, axis=0, return_counts=True)
-    shares = times / len(rows)
-    parts = [random.multinomial(len(rows), shares, size) @ distinct for size in _split(RESAMPLES, len(distinct))]
-    return np.concatenate(parts)
+    return np.concatenate([draws @ distinct for draws in draw_times(np.random.default_rng(SEED), times)])
+
+
+def draw_times(random: np.random.Generator, times: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Parts of a (1000, U) array: how often each of U different inputs is drawn, of which there are so many."""
+    for size in _split(RESAMPLES, len(times)):
+        yield random.multinomial(times.sum(), times / times.sum(), size)
 
 
 def _split(total: int, width: int) -> Iterator[int]:

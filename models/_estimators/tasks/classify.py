@@ -46,6 +46,7 @@ from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions, predict_corpus
 from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
+from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.reports import Outcomes
 from graphattn.models.heads import ClassificationHead, Head, PairHead
 from graphattn.models.training._decisions import FOLDS, ScoredTexts, calibrate, is_small, tune_thresholds
@@ -283,6 +284,15 @@ class TextLabels(ClassLabels):
         return ClassProbabilities.of(labels, shares, self.classes, multilabel=self.multilabel)
 
     @override
+    def measure_coverage(self, labels: Sequence[Any], predictions: Predictions) -> Coverage | None:
+        shares, decisions = predictions.probabilities, predictions.decisions
+        if shares is None or self.multilabel:
+            return None
+        classes = self.classes
+        right = [classes[decided] == gold for decided, gold in zip(decisions, labels, strict=True)]
+        return Coverage.of([each[decided] for each, decided in zip(shares, decisions, strict=True)], right)
+
+    @override
     def find_mistakes(
         self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
     ) -> list[dict[str, Any]]:
@@ -514,7 +524,14 @@ class Classification(Task):
     estimator_type = "classifier"
     presets: ClassVar[Mapping[str, Recipe]] = {**Task.presets, "sst-phrases": STAR_TRANSFORMER}
     can_be_frozen = has_contrastive = True
-    prediction_options = Task.prediction_options | {"curves", "min_confidence", "threshold", "top_k"}
+    prediction_options = Task.prediction_options | {
+        "curves",
+        "coverage",
+        "min_accuracy",
+        "min_confidence",
+        "threshold",
+        "top_k",
+    }
     labels_type: ClassVar[type[TextLabels]] = TextLabels
     head_type: ClassVar[type[ClassPredictor]] = ClassPredictor
     labels: TextLabels
@@ -543,6 +560,13 @@ class Classification(Task):
     @override
     def rows(self) -> Rows:
         return ClassRows(self.labels.class_array.tolist())
+
+    def require_single_labels(self, **options: Any) -> None:
+        """Reject options of confidences, None if not set, where texts may have several labels."""
+        for name, value in options.items():
+            if value is not None and self.labels.multilabel:
+                problem = f"{{{name}}} is for one label for each text; several have {{threshold}}"
+                raise ConfigError(problem, options=(name, "threshold"))
 
     @override
     def explain(self, model: Any) -> Explainer:

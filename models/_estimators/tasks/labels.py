@@ -22,6 +22,7 @@ from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
 from graphattn.models._results.class_probabilities import ClassProbabilities
+from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.reports import Outcomes, Report
 from graphattn.models._results.significance import compare_models
 from graphattn.models.training._hints import hint_at_invisible_ends, hint_at_single_class
@@ -297,6 +298,7 @@ class ClassLabels(Labels):
             self.main_metric,
             outcomes,
             probabilities=self.compare_probabilities(labels, predictions),
+            coverage=self.measure_coverage(labels, predictions),
             find_mistakes=find_mistakes,
             measure=partial(measure_inputs, self, labels, decisions),
             comparisons=compare_models(self.main_metric, outcomes.sums, sums),
@@ -305,6 +307,10 @@ class ClassLabels(Labels):
 
     def compare_probabilities(self, labels: Sequence[Any], predictions: Predictions) -> ClassProbabilities | None:
         """Probabilities of texts next to the labels; None if words have labels."""
+        return None
+
+    def measure_coverage(self, labels: Sequence[Any], predictions: Predictions) -> Coverage | None:
+        """How many texts are right from a confidence on; None if texts have several labels, or words have them."""
         return None
 
     @abstractmethod

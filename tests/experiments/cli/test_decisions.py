@@ -105,3 +105,51 @@ def test_taggers_have_no_such_decisions(graphattn, tagger, flags):
     assert answer.error == f"{flags[0]} does not apply to {tagger}, which tags words; leave it out"
     answer = graphattn("train", "tag", "x.conll", "--out", "model", "--tune-threshold", "f1")
     assert "No such option" in answer.err
+
+
+def test_where_a_classifier_decides_alone(graphattn, classifier, corpora_folder, tmp_path):
+    corpus, table = corpora_folder / "reviews.tsv", tmp_path / "coverage.tsv"
+    flags = ["--min-confidence", 0.6, "--min-accuracy", 60]
+    answer = graphattn("evaluate", classifier, corpus, *flags, "--coverage", table)
+    assert answer.code == 0, answer.err
+    rows = [line.split("\t") for line in corpus.read_text().splitlines()[1:]]
+    labels, texts = zip(*rows, strict=True)
+    coverage = load(classifier).report(texts, labels).coverage
+    result = json.loads(answer.out)
+    assert result["decided"] == coverage.at(0.6).to_row()
+    assert result["coverage_area"] == coverage.area
+    reached = result["min_accuracy"]["reached"]
+    assert {**reached, "confidence_interval": None} == {**coverage.reach(60).to_row(), "confidence_interval": None}
+    assert f"from confidence 0.6 on {coverage.at(0.6)}\n" in answer.err
+    assert f"60 % right: --min-confidence {reached['min_confidence']:g} (95 % confidence interval " in answer.err
+    answers = [
+        json.loads(line)
+        for line in graphattn(
+            "predict", classifier, corpus, "--min-confidence", reached["min_confidence"]
+        ).out.splitlines()
+    ]
+    assert sum(row["label"] is not None for row in answers) == reached["texts"]
+    assert len(table.read_text().splitlines()) == len(coverage.to_rows()) + 1
+    assert graphattn("evaluate", classifier, corpus, "--coverage", tmp_path / "coverage.svg").code == 0
+    assert (tmp_path / "coverage.svg").read_text().startswith("<?xml")
+
+
+def test_several_labels_have_no_single_confidence(graphattn, several):
+    answer = graphattn("evaluate", several / "model", several / "corpus.tsv", "--min-accuracy", 90)
+    assert answer.error == "--min-accuracy is for one label for each text; several have --threshold"
+
+
+def test_evaluate_with_other_thresholds(graphattn, several, classifier, corpora_folder):
+    model = load(several / "model")
+    texts, labels = model.read([several / "corpus.tsv"], label_separator=",")
+    answer = graphattn("evaluate", several / "model", several / "corpus.tsv", "--threshold", "film=0.01,good=0.9")
+    expected = model.set_thresholds({"film": 0.01, "good": 0.9}).report(texts, labels)
+    assert json.loads(answer.out) == expected.summary
+    model = load(classifier).set_thresholds({"neg": 0.3})
+    X, y = model.read([corpora_folder / "reviews.tsv"])
+    answer = graphattn("evaluate", classifier, corpora_folder / "reviews.tsv", "--threshold", "neg=0.3")
+    assert json.loads(answer.out) == model.report(X, y).summary
+    flags = ["--threshold", "neg=0.3", "--card"]
+    assert graphattn("evaluate", classifier, corpora_folder / "reviews.tsv", *flags).error == (
+        "--card has results of the saved model; leave --threshold out"
+    )

@@ -17,6 +17,7 @@ from graphattn.experiments.drawing._curves import Panel, draw_panels
 from graphattn.experiments.drawing._sentence_picture import draw_sentence
 from graphattn.experiments.papers._experiment import Experiment, Row
 from graphattn.experiments.papers._figures import draw_experiment
+from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.reports import ClassProbabilities, Outcomes
 from graphattn.models.inspection import summarise
 
@@ -30,6 +31,7 @@ SENTENCE = Sentence(["time", "flies"], heads=[2, 0], deprels=["nsubj", "root"])
 DRAWINGS = {
     "draw_arcs": lambda model, *path: drawing.draw_arcs(model.attention(["dogs", "bark"]), *path),
     "draw_confusion": lambda _, *path: drawing.draw_confusion(Outcomes.of([(0, "x", "y")], 1, ["x", "y"]), *path),
+    "draw_coverage": lambda _, *path: drawing.draw_coverage(Coverage.of([0.9, 0.8, 0.6], [True, True, False]), *path),
     "draw_distances": lambda model, *path: drawing.draw_distances(summarise(model, [["dogs", "bark"]]), *path),
     "draw_graph": lambda _, *path: drawing.draw_graph(
         TextGraphBuilder([Window(3)]).text_batch([SENTENCE]), SENTENCE, *path
