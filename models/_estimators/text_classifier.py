@@ -11,6 +11,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn._validation import require_choice, require_range
+from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
@@ -21,6 +22,7 @@ from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.training._decisions import METRICS
+from graphattn.models.training._threshold_goals import ThresholdGoals
 from graphattn.options import ParsingOptions, option
 
 
@@ -44,10 +46,24 @@ class PairOptions(WeightedOptions):
 
     tune_threshold: str | None = option(
         None,
-        "choose the probability above which the rarer of two classes is predicted, or each of several labels, for this "
-        "metric on the dev set, or by cross-validation if that is small (default: f1 for several labels)",
-        choices=tuple(METRICS),
+        "choose the probability above which the rarer of two classes is predicted, or each of several labels, on the "
+        "dev set, or by cross-validation if that is small: for f1, balanced_accuracy, matthews_corrcoef or accuracy; "
+        "for a wanted precision=0.95 or recall=0.9, also of one class, spam:precision=0.95; or for costs of mistakes, "
+        "GOLD:PREDICTED=COST such as ham:spam=10,spam:ham=1 (default: f1 for several labels)",
     )
+
+    @override
+    def check(self) -> None:
+        super().check()
+        try:
+            if self.tune_threshold is not None:
+                ThresholdGoals.parse(self.tune_threshold)
+        except ValueError:
+            raise ConfigError(
+                f"{{tune_threshold}} is {verbatim(repr(self.tune_threshold))}; choose one of: {', '.join(METRICS)}; or "
+                "write precision=0.95, recall=0.9, CLASS:precision=0.95, or costs such as ham:spam=10,spam:ham=1",
+                options=("tune_threshold",),
+            ) from None
 
 
 @dataclass
@@ -180,9 +196,11 @@ class TextClassifier(ClassScores):
     class_weight : None, ``"balanced"``, or class -> weight; with ``multilabel`` the weight of texts with the class
         relative to texts without, whose sums ``"balanced"`` makes equal
     multilabel : a text may have several classes, or none
-    tune_threshold : metric for which to choose the probability above which the rarer of two classes, or each of several
-        labels, is predicted: ``"f1"``, ``"balanced_accuracy"``, ``"matthews_corrcoef"`` or ``"accuracy"``; None for F1
-        of several labels, and the more probable one of two classes
+    tune_threshold : what to choose the probability for above which the rarer of two classes, or each of several labels,
+        is predicted: ``"f1"``, ``"balanced_accuracy"``, ``"matthews_corrcoef"`` or ``"accuracy"``; a wanted
+        ``"precision=0.95"`` or ``"recall=0.9"``, or that of one class, ``"spam:precision=0.95"``; or the costs of
+        mistakes, ``"ham:spam=10,spam:ham=1"`` (gold, predicted). None for F1 of several labels, and the more probable
+        one of two classes
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
     pretrained : a Hugging Face directory or a name on the hub, or options with it
     warm_start : whether ``fit`` continues from the fitted model, if there is one

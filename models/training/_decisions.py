@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from graphattn.exceptions import GraphAttnWarning, warn_caller
 
 FOLDS = 5
 """Folds of cross-validation, within a dev set or over the training set."""
@@ -52,6 +54,38 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     {"f1": _f1, "balanced_accuracy": _balanced_accuracy, "matthews_corrcoef": _matthews, "accuracy": _accuracy}
 )
 """Name of scikit-learn's scorer -> its value for counts of true and false positives, false and true negatives."""
+SHARES = ("precision", "recall")
+"""What may have a wanted value: ``precision=0.95`` is the best recall with at least this precision, ``recall=0.9`` the
+best precision with at least this recall."""
+COST = "cost"
+"""``cost=10:1`` is the least cost, if a text of the class that is missed costs 10, and a wrong one 1."""
+
+
+def find_metric(name: str) -> Metric:
+    """A metric of :data:`METRICS`, of a wanted share, or of costs; larger is better.
+
+    Examples
+    --------
+    >>> counts = [np.array([9.0, 6.0]), np.array([3.0, 0.0]), np.array([1.0, 4.0]), np.array([7.0, 10.0])]
+    >>> find_metric("precision=0.9")(*counts).tolist(), find_metric("cost=5:1")(*counts).tolist()
+    ([-0.25, 0.6], [-0.4, -1.0])
+    """
+    if name in METRICS:
+        return METRICS[name]
+    kind, _, value = name.partition("=")
+    if kind == COST:
+        of_missed, of_extra = map(float, value.split(":"))
+        return lambda right, extra, missed, rest: (
+            -_divide(of_missed * missed + of_extra * extra, right + extra + missed + rest)
+        )
+    wanted = float(value)
+
+    def rate(right: Floats, extra: Floats, missed: Floats, rest: Floats) -> Floats:
+        precision, recall = _divide(right, right + extra), _divide(right, right + missed)
+        share, other = (precision, recall) if kind == "precision" else (recall, precision)
+        return np.where(share >= wanted - 1e-12, other, share - 1)  # below all that reach it, the nearest is best
+
+    return rate
 
 
 @dataclass(frozen=True)
@@ -75,6 +109,10 @@ class ScoredTexts:
     def select(self, numbers: Numbers) -> ScoredTexts:
         """The texts with these numbers."""
         return ScoredTexts(self.scores[numbers], self.targets[numbers], self.weights[numbers])
+
+    def select_classes(self, numbers: Sequence[int]) -> ScoredTexts:
+        """The scores and targets of some of several labels."""
+        return ScoredTexts(self.scores[:, numbers], self.targets[:, numbers], self.weights)
 
     def drop_uncounted(self) -> ScoredTexts:
         """The texts without those of weight 0, which would change folds."""
@@ -137,16 +175,17 @@ def choose_thresholds(log_odds: Floats, gold: npt.NDArray[Any], weights: Floats,
     """(C,) log-odds above which each class has the best metric.
 
     ``log_odds`` and ``gold`` are (S, C). Of several classes each is judged by its own texts and, as 10 more, by the
-    average of all: rare classes have about the threshold that is best for all together.
+    average of all: rare classes have about the threshold that is best for all together; by its own alone for a wanted
+    share or for costs.
     """
     counts = _count(log_odds, gold, weights)
-    if log_odds.shape[1] > 1:
+    if log_odds.shape[1] > 1 and metric in METRICS:
         pooled = counts.sum(1, keepdims=True)
         counts = counts + pooled * _SHARED / max(float(pooled[0, 0, 0] + pooled[2, 0, 0]), 1.0)
     # beyond all scores, thresholds decide alike, so that one below them and one above them are enough
     low, high = np.searchsorted(GRID, (log_odds.min(), log_odds.max()))
     used = slice(low - 1, high + 1)
-    return np.array([_find_middle(GRID[used], row[used]) for row in METRICS[metric](*counts)])
+    return np.array([_find_middle(GRID[used], row[used]) for row in find_metric(metric)(*counts)])
 
 
 def _find_middle(thresholds: Floats, values: Floats) -> float:
@@ -198,16 +237,18 @@ def tune_thresholds(
     """
     texts = texts.drop_uncounted()
     log_odds, gold = texts.judge(positive)
-    decided = log_odds > 0
-    plain = _measure(decided, gold, texts.weights, metric)
+    plain, decided = log_odds > 0, log_odds > 0
     for rest, held in split_folds(len(log_odds)):
         decided[held] = log_odds[held] > choose_thresholds(log_odds[rest], gold[rest], texts.weights[rest], metric)
-    tuned = _measure(decided, gold, texts.weights, metric)
-    measured = f"{metric} {100 * tuned:.2f} on folds that they are not chosen on, {100 * plain:.2f} at 0.5"
-    if tuned <= plain:
+    sides = [describe_decisions(each, gold, texts.weights, metric) for each in (decided, plain)]
+    measured = f"{sides[0]} on folds that they are not chosen on, {sides[1]} at 0.5"
+    is_better = _measure(decided, gold, texts.weights, metric) > _measure(plain, gold, texts.weights, metric)
+    if not is_better and metric.partition("=")[0] not in SHARES:  # a wanted share may cost much
         log(f"thresholds stay at 0.5: {measured}")
         return None
-    shares = 1 / (1 + np.exp(-choose_thresholds(log_odds, gold, texts.weights, metric)))
+    chosen = choose_thresholds(log_odds, gold, texts.weights, metric)
+    _warn_of_missed_shares(log_odds > chosen, gold, texts.weights, metric)
+    shares = 1 / (1 + np.exp(-chosen))
     log(f"thresholds {' to '.join(f'{share:.3f}' for share in sorted({shares.min(), shares.max()}))}: {measured}")
     if positive is not None:
         shares = np.array([shares[0], 1 - shares[0]] if positive == 0 else [1 - shares[0], shares[0]])
@@ -216,6 +257,36 @@ def tune_thresholds(
 
 def _measure(decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], weights: Floats, metric: str) -> float:
     """The metric of all classes together."""
+    return float(find_metric(metric)(*_count_cells(decided, gold, weights))[0])
+
+
+def _count_cells(decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], weights: Floats) -> list[Floats]:
+    """(1,) weights of true and false positives, false and true negatives of all classes together."""
     of_items = np.broadcast_to(weights[:, None], decided.shape)
     cells = (decided & (gold > 0), decided & (gold == 0), ~decided & (gold > 0), ~decided & (gold == 0))
-    return float(METRICS[metric](*(np.array([np.sum(of_items, where=cell)]) for cell in cells))[0])
+    return [np.array([np.sum(of_items, where=cell)]) for cell in cells]
+
+
+def describe_decisions(decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], weights: Floats, metric: str) -> str:
+    """The metric of decisions for a log: of a wanted share also what it costs, the other one."""
+    right, extra, missed, rest = _count_cells(decided, gold, weights)
+    kind = metric.partition("=")[0]
+    if kind in SHARES:
+        shares = 100 * _divide(right, right + extra)[0], 100 * _divide(right, right + missed)[0]
+        return "precision {:.2f} and recall {:.2f}".format(*shares)
+    value = float(find_metric(metric)(right, extra, missed, rest)[0])
+    return f"cost {-value:.4f} per decision" if kind == COST else f"{metric} {100 * value:.2f}"
+
+
+def _warn_of_missed_shares(
+    decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], weights: Floats, metric: str
+) -> None:
+    """Warn that no threshold reaches a wanted share."""
+    kind, _, wanted = metric.partition("=")
+    if kind not in SHARES:
+        return
+    right, extra, missed, _ = _count_cells(decided, gold, weights)
+    share = float(_divide(right, right + (extra if kind == "precision" else missed))[0])
+    if share < float(wanted) - 1e-12:
+        problem = f"no threshold reaches a {kind} of {float(wanted):g}; the nearest has {share:.3f}"
+        warn_caller(GraphAttnWarning(f"{{tune_threshold}}: {problem}", options=("tune_threshold",)))

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shorten
@@ -49,7 +50,14 @@ from graphattn.models._results.class_probabilities import ClassProbabilities, na
 from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.reports import Outcomes
 from graphattn.models.heads import ClassificationHead, Head, PairHead
-from graphattn.models.training._decisions import FOLDS, ScoredTexts, calibrate, is_small, tune_thresholds
+from graphattn.models.training._decisions import (
+    FOLDS,
+    METRICS,
+    ScoredTexts,
+    calibrate,
+    is_small,
+    tune_thresholds,
+)
 from graphattn.models.training._hints import (
     hint_at_alike_classes,
     hint_at_forgotten_classes,
@@ -60,6 +68,7 @@ from graphattn.models.training._hints import (
     hint_at_single_labels,
 )
 from graphattn.models.training._metrics import classification_metrics, multilabel_metrics
+from graphattn.models.training._threshold_goals import ThresholdGoals
 
 
 class TextLabels(ClassLabels):
@@ -360,7 +369,8 @@ class PairLabels(TextLabels):
 class ClassPredictor(ScorePredictor):
     """Decides for the most probable class, or for those whose probability is above their threshold.
 
-    ``tune_threshold`` is the metric for which thresholds are chosen; None for F1 of several labels, and else none.
+    ``tune_threshold`` is what thresholds are chosen for, see :class:`ThresholdGoals`; None for F1 of several labels,
+    and else none.
     """
 
     calibrates = True
@@ -390,6 +400,7 @@ class ClassPredictor(ScorePredictor):
                 f"{len(self.labels.classes)} classes, so leave it out",
                 options=("tune_threshold",),
             )
+        self._list_goals()  # an error for unknown classes
         counts = Counter(labels)
         rarest = len(labels) if self.labels.multilabel else min(counts[name] for name in self.labels.classes)
         if len(labels) < FOLDS or rarest < 2:
@@ -417,11 +428,10 @@ class ClassPredictor(ScorePredictor):
         if dev is not None:
             self.temperature, dev = calibrate(dev, log)
             model.scale(1 / self.temperature)
-        metric = self.tune_threshold or ("f1" if self.labels.multilabel else None)
-        if metric is None:
+        goals = self._list_goals()
+        if not goals:
             return None
-        counts = np.asarray(corpus.targets)
-        positive = None if self.labels.multilabel else int(np.bincount(counts, minlength=2).argmin())
+        positive = None if self.labels.multilabel else self._find_positive(np.asarray(corpus.targets), goals)
         texts = dev
         is_dev_small = dev is None or is_small(dev, positive)
         if self.tune_threshold and is_dev_small and cross_validate is not None:
@@ -429,12 +439,45 @@ class ClassPredictor(ScorePredictor):
             texts = cross_validate()
         if texts is None:
             return None
-        chosen = tune_thresholds(texts, metric, positive, log)
+        chosen = self._tune(texts, goals, positive, log)
         self.set_thresholds(model, chosen)
         if dev is None or chosen is None:
             return None
         rows = torch.from_numpy(dev.scores).to(model.device)
         return list(model.head.decide(rows, None).cpu().numpy())
+
+    def _list_goals(self) -> dict[int, str]:
+        """Number of a class -> the metric that its threshold is chosen for."""
+        if self.tune_threshold is None and not self.labels.multilabel:
+            return {}
+        goals = ThresholdGoals() if self.tune_threshold is None else ThresholdGoals.parse(self.tune_threshold)
+        names = [name_class(name) for name in self.labels.classes]
+        metrics = goals.list_metrics(names, multilabel=self.labels.multilabel)
+        return {names.index(name): metric for name, metric in metrics.items()}
+
+    def _find_positive(self, targets: npt.NDArray[Any], goals: Mapping[int, str]) -> int:
+        """Of two classes the one that has a goal alone, or the rarer one."""
+        return next(iter(goals)) if len(goals) == 1 else int(np.bincount(targets, minlength=2).argmin())
+
+    def _tune(
+        self, texts: ScoredTexts, goals: Mapping[int, str], positive: int | None, log: Callable[[str], None]
+    ) -> Sequence[float] | None:
+        """The threshold of each class; None if all stay at 0.5. Those for the same metric are chosen together."""
+        if positive is not None:
+            return tune_thresholds(texts, goals[positive], positive, log)
+        groups: dict[Any, list[int]] = {}
+        for number, metric in goals.items():  # wanted shares and costs are those of one class
+            groups.setdefault(metric if metric in METRICS else number, []).append(number)
+        thresholds = [0.5] * len(self.labels.classes)
+        for numbers in groups.values():
+            of_group = texts.select_classes(numbers)
+            names = ", ".join(name_class(self.labels.classes[number]) for number in numbers)
+            chosen = tune_thresholds(
+                of_group, goals[numbers[0]], None, log if len(groups) == 1 else partial(_log_with_name, log, names)
+            )
+            for number, threshold in zip(numbers, chosen or (), strict=False):
+                thresholds[number] = threshold
+        return thresholds if any(threshold != 0.5 for threshold in thresholds) else None
 
     def set_thresholds(self, model: Any, thresholds: Sequence[float] | None) -> None:
         """Decide classes whose probability is above their threshold; None for the most probable one, or for 0.5."""
@@ -588,6 +631,10 @@ class PairClassification(Classification):
     description = "classifies pairs of texts"
     texts_per_input = 2
     labels_type, head_type = PairLabels, PairPredictor
+
+
+def _log_with_name(log: Callable[[str], None], name: str, line: str) -> None:
+    log(f"{name}: {line}")
 
 
 _THRESHOLD_OPTIONS = ("threshold", "min_confidence")

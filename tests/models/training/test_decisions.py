@@ -366,3 +366,106 @@ def test_rows_that_cannot_be(fitted, kind, options, message):
     with pytest.raises(ConfigError) as caught:
         fitted(kind).predict_rows(["a film"], **options)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("goal", ["precision=0.8", "recall=0.7", "precision=0.999"])
+def test_a_wanted_share_has_the_best_other_one(goal):
+    """Against all thresholds of the grid, by scikit-learn."""
+    random = np.random.default_rng(1)
+    gold = random.random((400, 1)) < 0.3
+    log_odds = random.normal(-1, 1.5, (400, 1)) + 1.5 * gold
+    (threshold,) = decisions.choose_thresholds(log_odds, gold, np.ones(400), goal)
+    kind, wanted = goal.split("=")
+    shares = {}
+    for point in GRID:
+        found = [
+            score(gold[:, 0], log_odds[:, 0] > point, zero_division=0)
+            for score in (metrics.precision_score, metrics.recall_score)
+        ]
+        shares[point] = found if kind == "precision" else found[::-1]
+    reached = {point: other for point, (share, other) in shares.items() if share >= float(wanted)}
+    if reached:
+        assert reached[threshold] == pytest.approx(max(reached.values()))
+    else:
+        assert shares[threshold][0] == pytest.approx(max(share for share, _ in shares.values()))
+
+
+def test_costs_have_the_threshold_of_the_least_sum():
+    random = np.random.default_rng(3)
+    gold = random.random((500, 2)) < (0.3, 0.6)
+    log_odds = random.normal(-1, 1.5, (500, 2)) + 1.5 * gold
+    thresholds = decisions.choose_thresholds(log_odds, gold, np.ones(500), "cost=10:1")
+    for column, threshold in enumerate(thresholds):
+        sums = {}
+        for point in GRID:
+            decided = log_odds[:, column] > point
+            sums[point] = 10 * (gold[:, column] & ~decided).sum() + (~gold[:, column] & decided).sum()
+        assert sums[threshold] == min(sums.values())
+
+
+def test_a_calibrated_model_has_the_threshold_of_the_decision_theory():
+    """Elkan (2001): predict a class above cost of a wrong one / (cost of a wrong one + cost of a missed one)."""
+    random = np.random.default_rng(0)
+    shares = random.uniform(0, 1, 60_000)
+    targets = (random.random(60_000) < shares).astype(int)
+    log_odds = np.log(shares / (1 - shares))
+    texts = ScoredTexts.of(np.stack([np.zeros(60_000), log_odds], 1), targets, None)
+    lines = []
+    thresholds = decisions.tune_thresholds(texts, "cost=4:1", 1, lines.append)
+    assert thresholds[1] == pytest.approx(0.2, abs=0.03)
+    assert "cost 0." in lines[0]
+
+
+def test_what_a_wanted_precision_costs_is_told():
+    texts, lines = random_texts(600, 1.0, classes=2), []
+    thresholds = decisions.tune_thresholds(texts, "precision=0.95", 1, lines.append)
+    assert 0.5 < thresholds[1] < 1
+    assert lines[0].count("precision ") == 2
+    assert lines[0].endswith(" at 0.5")
+    log_odds, gold = texts.judge(1)
+    decided = expit(log_odds[:, 0]) > thresholds[1]
+    assert metrics.precision_score(gold[:, 0], decided) >= 0.95
+    noise = ScoredTexts.of(np.ones((300, 2)), np.arange(300) % 2, None)
+    with pytest.warns(GraphAttnWarning, match=r"no threshold reaches a precision of 0\.99; the nearest has 0\.500"):
+        decisions.tune_thresholds(noise, "precision=0.99", 1, lines.append)
+
+
+@pytest.mark.parametrize(
+    ("goal", "positive"), [("ham:recall=0.9", "ham"), ("spam:recall=0.9", "spam"), ("ham:spam=3,spam:ham=1", None)]
+)
+def test_goals_of_one_class_and_costs(goal, positive, tmp_path, capsys):
+    texts, held_out = make_texts(100), make_texts(200, seed=3)
+    training = TrainingOptions(epochs=2, learning_rate=0.01, progress=False)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=training, tune_threshold=goal)
+    classifier.fit(texts, rare_labels(texts), dev=(held_out, rare_labels(held_out)), callbacks=[EpochLines()])
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert ("precision " in line) == (positive is not None)
+    if positive is not None:
+        report = classifier.report(held_out, rare_labels(held_out))["classes"][positive]
+        kind, wanted = goal.split(":")[1].split("=")
+        assert report[kind] >= 100 * float(wanted) - 1e-9
+    assert load(classifier.save(tmp_path / "model")).tune_threshold == goal
+
+
+def test_each_of_several_labels_has_its_goal():
+    texts = make_texts(300)
+    labels = word_labels(texts)
+    classifier = TextClassifier(
+        SMALL, head=GRAPH_ALONE, training=TRAINING, multilabel=True, tune_threshold="good:recall=0.9,bad:precision=0.6"
+    ).fit(texts[:200], labels[:200], dev=(texts[200:], labels[200:]))
+    classes = classifier.report(texts[200:], labels[200:])["classes"]
+    assert classes["good"]["recall"] >= 90
+    assert set(classifier.thresholds_) == {"good", "bad", "film"}
+
+
+@pytest.mark.parametrize("goal", ["f2", "precision", "precision=2", "recall=0", "spam=0.3", "a:b=-1", "a:b=1,c:f1", ""])
+def test_goals_that_are_none(goal):
+    with pytest.raises(ConfigError) as raised:
+        TextClassifier(SMALL, tune_threshold=goal).validate()
+    assert raised.value.options == ("tune_threshold",)
+
+
+def test_goals_of_unknown_classes():
+    texts = make_texts(60)
+    with pytest.raises(ConfigError, match="names 'eggs', which is no class; classes are ham, spam"):
+        TextClassifier(SMALL, training=TRAINING, tune_threshold="eggs:recall=0.9").fit(texts, rare_labels(texts))
