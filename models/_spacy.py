@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,12 +33,23 @@ _COMPONENTS: WeakValueDictionary[str, Component] = WeakValueDictionary()
 class Component(Pipe):
     """Predicts ``doc.cats`` (classifiers), ``doc.ents`` (taggers of entities), or the tags of tokens.
 
-    ``model`` is the model directory, which is read when the first text comes. A text that cannot be predicted goes to
-    the error handler, which raises its error unless another was set, and the others of its batch are kept.
+    ``model`` is the model directory, which is read when the first text comes. With ``threshold``, ``min_confidence`` or
+    ``top_k``, ``doc._.prediction`` is the row that ``predict_rows`` gives for them (classifiers). A text that cannot be
+    predicted goes to the error handler, which raises its error unless another was set, and the others of its batch are
+    kept.
     """
 
-    def __init__(self, name: str, model: str):
-        self.name, self.model = name, model
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        *,
+        threshold: float | Mapping[str, float] | None = None,
+        min_confidence: float | None = None,
+        top_k: int | None = None,
+    ):
+        self.name, self.model, self.threshold = name, model, threshold
+        self.row_options = {"min_confidence": min_confidence, "top_k": top_k}
         self._estimator: TextClassifier | SequenceTagger | None = None
         self._key = uuid4().hex
         self._register()
@@ -54,8 +65,26 @@ class Component(Pipe):
     def estimator(self) -> TextClassifier | SequenceTagger:
         """The model."""
         if self._estimator is None:
-            self._estimator = _load(self.model)
+            self._estimator = self._load(self.model)
         return self._estimator
+
+    @property
+    def _has_row(self) -> bool:
+        return any(value is not None for value in (self.threshold, *self.row_options.values()))
+
+    def _load(self, path: str | Path) -> TextClassifier | SequenceTagger:
+        """Read a model, and change its thresholds."""
+        estimator = load(path)
+        if not isinstance(estimator, TextClassifier | SequenceTagger):
+            problem = f"{path} {estimator.task.description}"
+            raise ConfigError(f"{problem}; spaCy's component needs a classifier or a tagger")
+        options = {"threshold": self.threshold, **self.row_options}
+        if isinstance(estimator, SequenceTagger):
+            for name in (name for name, value in options.items() if value is not None):
+                raise ConfigError(f"{name} does not apply to {path}, which {estimator.task.description}; leave it out")
+        elif self.threshold is not None:
+            estimator.set_thresholds(self.threshold)
+        return estimator
 
     @property
     @override
@@ -145,8 +174,11 @@ class Component(Pipe):
     def _annotate(self, docs: list[Doc]) -> None:
         estimator, inputs = self.estimator, [self._read(doc) for doc in docs]
         if isinstance(estimator, TextClassifier):
-            for doc, row in zip(docs, estimator.predict_proba(inputs), strict=True):
-                doc.cats = {**doc.cats, **dict(zip(self.labels, map(float, row), strict=True))}
+            for doc, shares in zip(docs, estimator.predict_proba(inputs), strict=True):
+                doc.cats = {**doc.cats, **dict(zip(self.labels, map(float, shares), strict=True))}
+            if self._has_row:
+                for doc, row in zip(docs, estimator.predict_rows(inputs, **self.row_options), strict=True):
+                    doc._.prediction = row
         else:
             of_docs = iter(estimator.predict([words for words in inputs if words]))
             for doc, words in zip(docs, inputs, strict=True):
@@ -164,15 +196,8 @@ class Component(Pipe):
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Component:
         """Read the model that :meth:`to_disk` wrote, instead of that of the configuration."""
-        self._estimator = _load(path)
+        self._estimator = self._load(path)
         return self
-
-
-def _load(path: str | Path) -> TextClassifier | SequenceTagger:
-    estimator = load(path)
-    if not isinstance(estimator, TextClassifier | SequenceTagger):
-        raise ConfigError(f"{path} {estimator.task.description}; spaCy's component needs a classifier or a tagger")
-    return estimator
 
 
 def _rescale(share: float, threshold: float) -> float:
@@ -200,9 +225,16 @@ def _get_attention(doc: Doc) -> Any:
     return component.attention(doc)
 
 
-def make_component(nlp: Language, name: str, model: str) -> Component:
+def make_component(
+    nlp: Language,
+    name: str,
+    model: str,
+    threshold: float | dict[str, float] | None = None,
+    min_confidence: float | None = None,
+    top_k: int | None = None,
+) -> Component:
     """The component ``graphattn``; ``model`` is a model directory."""
-    return Component(name, model)
+    return Component(name, model, threshold=threshold, min_confidence=min_confidence, top_k=top_k)
 
 
 _SCORES = ("cats_score", "ents_f", "ents_p", "ents_r", "ents_per_type", "pos_acc", "tag_acc")
@@ -213,3 +245,4 @@ Language.factory(
     default_score_weights=dict.fromkeys(_SCORES),  # spaCy does not train it, so they choose no epoch
 )
 Doc.set_extension("attention", getter=_get_attention, force=True)
+Doc.set_extension("prediction", default=None, force=True)

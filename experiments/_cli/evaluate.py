@@ -170,7 +170,11 @@ def evaluate(
         "longest": longest,
     }
     options |= {**tables, "picture": picture, "curves": curves}
-    of_confidence = {"min_confidence": min_confidence, "min_accuracy": min_accuracy, "coverage": coverage}
+    of_confidence: dict[str, Any] = {
+        "min_confidence": min_confidence,
+        "min_accuracy": min_accuracy,
+        "coverage": coverage,
+    }
     options |= {**{name: value is not None for name, value in of_confidence.items()}, "threshold": threshold}
     reject_unused(model, estimator, **options, repair_tags=repair_tags)
     if any(options[name] for name in of_confidence):

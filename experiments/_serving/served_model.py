@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphattn import __version__
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
     from graphattn.models.pretrained import SentenceEncoder
 
 Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Computes the predictions of requests; those with the same options can be computed together."""
+
+    model: ServedModel
+    options: Mapping[str, Any]
+
+    def __call__(self, requests: Sequence[Sequence[Any]]) -> list[list[dict[str, Any]]]:
+        return self.model.predict(requests, **self.options)
 
 
 @dataclass(frozen=True)
@@ -57,11 +69,6 @@ class ServedModel:
                 compute()
             except ConfigError as error:
                 self.missing[path] = str(error)
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether predictions can have the probabilities of all classes."""
-        return "probabilities" in self._model.task.prediction_options
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -108,17 +115,13 @@ class ServedModel:
         texts = item if self.is_pair else (item,)
         return sum(self._model.count_tokens(as_text(text)) for text in texts)
 
-    def predict(self, requests: Sequence[Sequence[Any]]) -> list[list[dict[str, Any]]]:
-        """The rows that ``graphattn predict`` prints."""
-        return _of_each_request(self._model.predict_rows, requests)
+    def predict(self, requests: Sequence[Sequence[Any]], **options: Any) -> list[list[dict[str, Any]]]:
+        """The rows that ``graphattn predict`` prints, with the options of ``predict_rows``."""
+        return _of_each_request(partial(self._model.predict_rows, **options), requests)
 
-    def predict_with_probabilities(self, requests: Sequence[Sequence[Any]]) -> list[list[dict[str, Any]]]:
-        """:meth:`predict`, with the probability of each class."""
-
-        def predict(items: list[Any]) -> list[dict[str, Any]]:
-            return self._model.predict_rows(items, probabilities=True)
-
-        return _of_each_request(predict, requests)
+    def has_option(self, name: str) -> bool:
+        """Whether predictions have an option of ``predict_rows``."""
+        return name in self._model.task.prediction_options
 
     def encode(self, requests: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """The sentence vector of each text, as an array; two of a pair, unless the model reads it as one sequence."""

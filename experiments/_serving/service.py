@@ -12,14 +12,24 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, WrapValidator, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
 from graphattn.experiments._serving.guard import HostGuard, answer_unknown
 from graphattn.experiments._serving.metrics import Metrics
 from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json, wait_until_gone
-from graphattn.experiments._serving.served_model import Explanation, ServedModel
+from graphattn.experiments._serving.served_model import Explanation, Predict, ServedModel
 
 BATCH_TOKENS = 4_096
 """Tokens of a batch: few enough that answers are sent and requests received while others are computed."""
@@ -36,6 +46,21 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_either_name(cls, data: Any) -> Any:
+        """One text may be called ``text``, and be in a list ``texts``, on all paths."""
+        if not isinstance(data, dict) or not data.keys().isdisjoint(cls.model_fields.keys() & {"text", "texts"}):
+            return data
+        others = {name: value for name, value in data.items() if name not in ("text", "texts")}
+        if "texts" in cls.model_fields and "text" in data:
+            return {**others, "texts": [data["text"]]}
+        if "text" in cls.model_fields and isinstance(data.get("texts"), list):
+            if len(data["texts"]) != 1:
+                raise PydanticCustomError("one_text", "texts: this path takes one text")
+            return {**others, "text": data["texts"][0]}
+        return data
 
 
 def make_service(model: ServedModel, limits: Limits, *, hosts: Sequence[str] = ()) -> FastAPI:
@@ -76,10 +101,19 @@ def make_service(model: ServedModel, limits: Limits, *, hosts: Sequence[str] = (
 def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
     """Path -> the form of its requests."""
     item: Any = _make_item(model)
+    share: Any = Annotated[float, Field(ge=0, le=1)]
     example = ("a text", "another") if model.is_pair else "a text"
     texts: Any = Annotated[list[item], Field(min_length=1, examples=[[example]])]
     return {
-        "/predict": create_model("PredictRequest", __base__=_Body, texts=(texts, ...), probabilities=(bool, False)),
+        "/predict": create_model(
+            "PredictRequest",
+            __base__=_Body,
+            texts=(texts, ...),
+            probabilities=(bool, False),
+            top_k=(Annotated[int, Field(ge=1)] | None, None),
+            min_confidence=(share | None, None),
+            threshold=(share | dict[str, share] | None, None),
+        ),
         "/encode": create_model("EncodeRequest", __base__=_Body, texts=(texts, ...)),
         "/explain": create_model(
             "ExplainRequest",
@@ -109,6 +143,11 @@ def _accept_objects(value: Any, validate: Callable[[Any], Any]) -> Any:
     return validate(tuple(value) if isinstance(value, list) else value)
 
 
+_ROW_OPTIONS = {
+    "probabilities": "this model has no classes",
+    **dict.fromkeys(("top_k", "min_confidence", "threshold"), "this model does not classify texts"),
+}
+"""Fields of requests that are options of ``predict_rows``, and what a model is that lacks them."""
 _SUMMARIES = {
     "/predict": "Predict texts; rows as graphattn predict prints them.",
     "/encode": "The sentence vectors of texts.",
@@ -231,10 +270,14 @@ class _Service:
 
     async def predict(self, body: Any) -> dict[str, Any]:
         """The predictions of texts."""
-        if body.probabilities and not self._model.has_probabilities:
-            raise RequestError(422, "probabilities: this model has no classes; leave them out")
-        compute = self._model.predict_with_probabilities if body.probabilities else self._model.predict
-        parts = await self._read(body.texts, self._limits.tokens, self._model.num_classes * body.probabilities)
+        options = {name: getattr(body, name) for name in _ROW_OPTIONS}
+        options = {name: value for name, value in options.items() if value is not None and value is not False}
+        for name in options:
+            if not self._model.has_option(name):
+                raise RequestError(422, f"{name}: {_ROW_OPTIONS[name]}; leave it out")
+        compute = Predict(self._model, options)
+        numbers = self._model.num_classes * body.probabilities + min(self._model.num_classes, body.top_k or 0)
+        parts = await self._read(body.texts, self._limits.tokens, numbers)
         return {"predictions": _join(await self._queue.compute_all(compute, parts))}
 
     async def encode(self, body: Any) -> dict[str, Any]:

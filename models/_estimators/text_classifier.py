@@ -14,6 +14,7 @@ from graphattn._validation import require_choice, require_range
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator
+from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.loading import register_task
 from graphattn.models._estimators.state import PresetOptions, list_arguments, preset_option
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
@@ -110,6 +111,7 @@ class ClassScores(Classes):
         probabilities: bool = False,
         top_k: int | None = None,
         min_confidence: float | None = None,
+        threshold: float | Mapping[Any, float] | None = None,
         **options: Any,
     ) -> list[dict[str, Any]]:
         """Predictions as rows of JSON, each with its input, as ``graphattn predict`` prints them.
@@ -120,6 +122,7 @@ class ClassScores(Classes):
         probabilities : add the probability of each class
         top_k : add ``top``, the probabilities of this many classes, the most probable one first
         min_confidence : add ``confidence``, the label's probability; the label is None if it is lower
+        threshold : as for :meth:`set_thresholds`, for these predictions alone
         options : ignored ones of other tasks
 
         Raises
@@ -133,9 +136,15 @@ class ClassScores(Classes):
         if min_confidence is not None:
             require_range("min_confidence", min_confidence, min=0, max=1)
         self.task_.require_single_labels(min_confidence=min_confidence)
-        rows: list[dict[str, Any]] = super().predict_rows(
-            X, probabilities=probabilities or top_k is not None or min_confidence is not None, **options
-        )
+        head, needs_shares = self.task_.head, probabilities or top_k is not None or min_confidence is not None
+        rows: list[dict[str, Any]]
+        if threshold is None:
+            rows = super().predict_rows(X, probabilities=needs_shares, **options)
+        else:
+            X = as_list(X, self.task_)
+            shares = self.predict_proba(X)
+            labels = self.task_.labels.decode(head.decide_above(shares, threshold))
+            rows = self._format_rows(X, labels, *([shares] if needs_shares else []))
         for row in rows:
             shares = row["probabilities"] if probabilities else row.pop("probabilities", {})
             if min_confidence is not None:

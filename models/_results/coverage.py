@@ -63,7 +63,8 @@ class Coverage:
     @classmethod
     def of(cls, shares: Sequence[float] | Floats, right: Sequence[bool] | npt.NDArray[np.bool_]) -> Coverage:
         """Round the probabilities as in rows of output."""
-        return cls(np.round(np.asarray(shares, np.float64), _DIGITS), np.asarray(right, bool))
+        rounded: Floats = np.round(np.asarray(shares, np.float64), _DIGITS)
+        return cls(rounded, np.asarray(right, bool))
 
     @cached_property
     def _steps(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -53,6 +53,22 @@ def test_classes_and_attention(pipe):
         _ = spacy.blank("en")("a text")._.attention
 
 
+def test_options_of_predictions_have_the_names_of_predict_rows(save_tagger):
+    classifier = load(MODELS / "classify")
+    texts, name = ["a good film", "bad bad plot"], str(classifier.classes_[0])
+    options = {"threshold": {name: 0.01}, "min_confidence": 0.4, "top_k": 1}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("graphattn", config={"model": str(MODELS / "classify"), **options})
+    docs = list(nlp.pipe(texts))
+    assert [doc._.prediction for doc in docs] == classifier.predict_rows(texts, **options)
+    assert set(docs[0].cats) == set(map(str, classifier.classes_))
+    assert spacy.blank("en")("a text")._.prediction is None
+    nlp = spacy.blank("en")
+    nlp.add_pipe("graphattn", config={"model": str(save_tagger(ENTITIES)), "top_k": 1})
+    with pytest.raises(ConfigError, match="top_k does not apply"):
+        nlp("a text")
+
+
 def test_entities_are_those_of_spacys_tokens(pipe, save_tagger):
     nlp = pipe(save_tagger(ENTITIES))
     docs = list(nlp.pipe([TEXT, "", "\n"]))

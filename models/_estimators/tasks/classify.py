@@ -512,6 +512,11 @@ class ClassPredictor(ScorePredictor):
                 resolved[1 - number] = 1 - float(value)
         return resolved
 
+    def decide_above(self, shares: npt.NDArray[np.float32], thresholds: float | Mapping[Any, float]) -> list[Any]:
+        """Decisions for (S, C) probabilities with other thresholds, see :meth:`resolve_thresholds`."""
+        above = (shares > np.asarray(self.resolve_thresholds(thresholds))).astype(np.int64)
+        return list(above if self.labels.multilabel else above[:, 1])
+
     @override
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
         return self._make_head(ClassificationHead, width, options, weights, multilabel=self.labels.multilabel)

@@ -61,8 +61,42 @@ def test_predictions_are_the_rows_of_predict(port, estimator):
 def test_labels_are_named_as_in_probabilities():
     encoder, training = MSTransOptions(hidden=8, heads=2, layers=1), TrainingOptions(epochs=1, dev_fraction=0)
     model = ServedModel("yes", TextClassifier(encoder, training=training).fit(["a", "b"] * 4, [True, False] * 4))
-    (row,) = model.predict_with_probabilities([["a"]])[0]
+    (row,) = model.predict([["a"]], probabilities=True)[0]
     assert model.describe()["labels"] == list(row["probabilities"]) == ["false", "true"]
+
+
+def test_fields_are_the_options_of_predict_rows(port, estimator):
+    """Also those of one text, and of requests that are computed together."""
+    name = str(estimator.classes_[0])
+    above = {"threshold": {name: 0.01}}
+    for options in ({"top_k": 1}, {"min_confidence": 0.9}, above, {"top_k": 2, **above}):
+        expected = {"predictions": estimator.predict_rows(TEXTS, **options)}
+        assert post(port, "/predict", {"texts": TEXTS, **options}) == expected
+    assert post(port, "/predict", {"text": TEXTS[0]}) == {"predictions": estimator.predict_rows(TEXTS[:1])}
+    one = {"texts": TEXTS[:1], "edges": 1}
+    assert post(port, "/explain", one) == post(port, "/explain", {"text": TEXTS[0], "edges": 1})
+    with ThreadPoolExecutor(8) as pool:
+        bodies = [{"texts": TEXTS[:1], "threshold": {name: number / 16}} for number in range(16)]
+        answers = list(pool.map(lambda body: post(port, "/predict", body)["predictions"][0], bodies))
+    assert answers == [estimator.predict_rows(TEXTS[:1], threshold=body["threshold"])[0] for body in bodies]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "error"),
+    [
+        ("/explain", {"texts": TEXTS}, 400, "texts: this path takes one text"),
+        ("/predict", {"text": "a", "texts": ["b"]}, 400, "text: Extra inputs are not permitted"),
+        ("/predict", {"texts": ["a"], "top_k": 0}, 400, "top_k: Input should be greater than or equal to 1"),
+        ("/predict", {"texts": ["a"], "min_confidence": 2}, 400, None),
+        ("/predict", {"texts": ["a"], "threshold": {"eggs": 0.5}}, 422, None),
+        ("/predict", {"texts": ["a"], "top_k": 99}, 422, None),
+    ],
+)
+def test_fields_that_do_not_fit(port, path, body, status, error):
+    response, text = ask(port, "POST", path, body)
+    message = json.loads(text)["error"]
+    assert (response.status, message) == (status, error or message)
+    assert "\n" not in message
 
 
 def test_vectors_are_those_of_encode(port, estimator):

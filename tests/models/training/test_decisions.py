@@ -1,5 +1,8 @@
 """Temperature and thresholds against scikit-learn and direct search, and how a classifier uses them."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
@@ -469,3 +472,18 @@ def test_goals_of_unknown_classes():
     texts = make_texts(60)
     with pytest.raises(ConfigError, match="names 'eggs', which is no class; classes are ham, spam"):
         TextClassifier(SMALL, training=TRAINING, tune_threshold="eggs:recall=0.9").fit(texts, rare_labels(texts))
+
+
+def test_rows_can_have_thresholds_of_their_own(rare):
+    texts = make_texts(60, seed=4)
+    expected = load_copy(rare).set_thresholds({"spam": 0.15})
+    rows = rare.predict_rows(texts, threshold={"spam": 0.15}, top_k=1, min_confidence=0.3)
+    assert rows == expected.predict_rows(texts, top_k=1, min_confidence=0.3)
+    assert rare.predict_rows(texts, threshold={"ham": 0.85}) == expected.predict_rows(texts)
+    with pytest.raises(ConfigError, match="needs a class"):
+        rare.predict_rows(texts, threshold=0.3)
+
+
+def load_copy(estimator):
+    with TemporaryDirectory() as folder:
+        return load(estimator.save(Path(folder) / "model"))
