@@ -49,7 +49,7 @@ class Component(Pipe):
         top_k: int | None = None,
     ):
         self.name, self.model, self.threshold = name, model, threshold
-        self.row_options = {"min_confidence": min_confidence, "top_k": top_k}
+        self.row_options: dict[str, Any] = {"min_confidence": min_confidence, "top_k": top_k}
         self._estimator: TextClassifier | SequenceTagger | None = None
         self._key = uuid4().hex
         self._register()

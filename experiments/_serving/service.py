@@ -22,7 +22,6 @@ from pydantic import (
     create_model,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
@@ -58,7 +57,7 @@ class _Body(BaseModel):
             return {**others, "texts": [data["text"]]}
         if "text" in cls.model_fields and isinstance(data.get("texts"), list):
             if len(data["texts"]) != 1:
-                raise PydanticCustomError("one_text", "texts: this path takes one text")
+                raise ValueError("texts: this path takes one text")
             return {**others, "text": data["texts"][0]}
         return data
 
@@ -231,8 +230,8 @@ class _Service:
             return await _run(len(content), body.model_validate_json, content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise RequestError(400, f"{where}: {first['msg']}" if where else first["msg"]) from None
+            where, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+            raise RequestError(400, f"{where}: {problem}" if where else problem) from None
 
     def _length_error(self) -> RequestError:
         most = self._limits.characters

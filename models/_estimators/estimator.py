@@ -204,7 +204,7 @@ class Estimator(ScikitLearn):
         X = as_list(X, self.task_)
         return self._format_rows(X, *(self.predict_with_probabilities(X) if probabilities else (self.predict(X),)))
 
-    def _format_rows(self, X: Sequence[Any], *columns: Sequence[Any]) -> list[dict[str, Any]]:
+    def _format_rows(self, X: Sequence[Any], *columns: Iterable[Any]) -> list[dict[str, Any]]:
         """Inputs with their predictions, and perhaps probabilities, as rows of JSON."""
         rows = self.task_.rows
         return [rows.format(self._show_input(x), *row) for x, *row in zip(X, *columns, strict=True)]

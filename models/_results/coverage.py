@@ -63,8 +63,7 @@ class Coverage:
     @classmethod
     def of(cls, shares: Sequence[float] | Floats, right: Sequence[bool] | npt.NDArray[np.bool_]) -> Coverage:
         """Round the probabilities as in rows of output."""
-        rounded: Floats = np.round(np.asarray(shares, np.float64), _DIGITS)
-        return cls(rounded, np.asarray(right, bool))
+        return cls(np.array(shares, np.float64).round(_DIGITS), np.asarray(right, bool))
 
     @cached_property
     def _steps(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
