@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphattn._backends.registry import register_backend as register_backend
     from graphattn._dgl_graphs import import_dgl as import_dgl
     from graphattn._edges import Edges as Edges
+    from graphattn._homogeneous import JointNodes as JointNodes
     from graphattn._networkx_graphs import from_networkx as from_networkx
     from graphattn._networkx_graphs import to_networkx as to_networkx
     from graphattn._scales import Scale as Scale
@@ -56,6 +57,7 @@ _NAMES = {
     "graphattn._backends.registry": "register_backend",
     "graphattn._dgl_graphs": "import_dgl",
     "graphattn._edges": "Edges",
+    "graphattn._homogeneous": "JointNodes",
     "graphattn._networkx_graphs": "from_networkx to_networkx",
     "graphattn._scales": "Scale allocate_heads",
     "graphattn._tensorized": "tensorized_attend",

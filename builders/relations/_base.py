@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 from typing_extensions import override
 
 from graphattn._ragged import Ints, offsets_from_counts
@@ -37,6 +38,7 @@ class Relation(ABC):
     needs_sentences : whether the layout must have the sentences of each text
     needs_links : whether edges follow the links of sentences
     needs_vectors : whether the builder must have a vector for each entry of its vocabulary
+    num_kinds : number of kinds of its edges, for layers that learn from them (see :meth:`edge_kinds`); 0 for none
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Relation(ABC):
     needs_sentences: bool = False
     needs_links: bool = False
     needs_vectors: bool = False
+    num_kinds: int = 0
 
     @property
     def canonical(self) -> CanonicalRelation:
@@ -74,6 +77,10 @@ class Relation(ABC):
     def parts(self) -> tuple[Relation, ...]:
         """The single relations of a compound relation; otherwise the relation itself."""
         return (self,)
+
+    def edge_kinds(self, features: Mapping[str, Tensor]) -> Tensor:
+        """(E,) kinds of edges, in ``range(num_kinds)``, from their features, such as labels and directions."""
+        raise ConfigError(f"edges of relation {self.name!r} have no kinds")
 
     def operands(self) -> tuple[Relation, ...]:
         """The relations it is composed of, if any."""

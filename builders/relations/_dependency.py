@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 from typing_extensions import override
 
 from graphattn._ragged import Ints, offsets_from_counts
@@ -87,6 +88,16 @@ class Dependency(Relation):
         """
         label = self._ids.get(name)
         return self._ids.get(name.partition(":")[0], UNKNOWN) if label is None else label
+
+    @property
+    @override
+    def num_kinds(self) -> int:  # type: ignore[override]
+        return 2 * (UNKNOWN + 1 + len(self.labels))
+
+    @override
+    def edge_kinds(self, features: Mapping[str, Tensor]) -> Tensor:
+        """Two for each label: 2 ``label`` + 1 if the source is the dependent, else 2 ``label``."""
+        return 2 * features["label"].long() + (features["direction"] == FROM_DEPENDENT)
 
     @override
     def edges(self, layout: Layout) -> RelationArrays:

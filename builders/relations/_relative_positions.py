@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 from typing_extensions import override
 
 from graphattn._schema import TOKEN
@@ -68,6 +69,15 @@ class RelativePositions(ComposedRelation):
     @override
     def spec(self) -> str:
         return f"relative:{self.clip}({self._operands[0].spec})"
+
+    @property
+    @override
+    def num_kinds(self) -> int:  # type: ignore[override]
+        return self._operands[0].num_kinds
+
+    @override
+    def edge_kinds(self, features: Mapping[str, Tensor]) -> Tensor:
+        return self._operands[0].edge_kinds(features)
 
     @override
     def edges(self, layout: Layout) -> RelationArrays:

@@ -172,17 +172,23 @@ def _read_batches(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def run_layers(
-    layers: Iterable[nn.Module], edges: Mapping[str, Edges], states: Tensor, weights: list[LayerWeights] | None
+    layers: Iterable[nn.Module],
+    edges: Mapping[str, Edges],
+    states: Tensor,
+    weights: list[LayerWeights] | None,
+    **shared: Any,
 ) -> Tensor:
     """Apply layers one after another and append the attention weights of each to ``weights``.
+
+    All layers take the ``shared`` arguments.
 
     On a CPU, training on long texts keeps only the states between layers, and computes a layer again for its gradients.
     """
     for layer in layers:
         if weights is None and layer.training and is_too_long_to_keep(states):
-            states = checkpoint(layer, edges, states, use_reentrant=False)
+            states = checkpoint(layer, edges, states, use_reentrant=False, **shared)
         else:
-            states = layer(edges, states, append_layer(weights))
+            states = layer(edges, states, append_layer(weights), **shared)
     return states
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from graphattn._edges import Edges, edges_of
+from graphattn._edges import Edges, as_batch, edges_of
 from graphattn._homogeneous import JointNodes
 from graphattn._scales import Scale, allocate_heads
 from graphattn._schema import TOKEN
@@ -54,6 +54,11 @@ class MSTransOptions(EncoderOptions):
     alpha: float = option(0.5, "> 0 gives shallow layers more small scales, < 0 more large ones")
     relations: tuple[str, ...] | str | Mapping[str, int] = option(
         (), "heads on other relations in every layer, besides windows: dependency=2,group=1"
+    )
+    relation_labels: str = option(
+        "none",
+        "what heads learn for each label and direction of an edge: a bias of scores, or also vectors of keys, values",
+        choices=("none", "bias", "vectors"),
     )
     literal_radius: bool = option(False, "read a scale as the radius, as Eq. 7 literally does")
     score_scale: str = option(
@@ -101,6 +106,16 @@ class MSTransOptions(EncoderOptions):
             raise ConfigError(
                 f"{{relations}} repeats {min(repeated)}, which {{scales}} has", options=("relations", "scales")
             )
+
+        if self.relation_labels != "none" and not self.labelled_relations():
+            raise ConfigError(
+                "{relation_labels} needs heads on a relation whose edges have labels; set {relations=dependency=2}",
+                options=("relation_labels", "relations"),
+            )
+
+    def labelled_relations(self) -> list[Relation]:
+        """The relations of heads whose edges have labels that layers learn from."""
+        return [each for each in self.head_relations() if each.num_kinds] if self.relation_labels != "none" else []
 
     @property
     def num_heads(self) -> int:
@@ -174,13 +189,22 @@ class MSTransLayer(nn.Module):
             scale=1 / math.sqrt(divisor),
             attn_drop=options.attn_drop,
             distances=distances,
+            edge_feats={relation.name: relation.num_kinds for relation in options.labelled_relations()},
+            edge_vectors=options.relation_labels == "vectors",
         )
         self.norm = LayerNorm(options.hidden)
         self.dropout = options.dropout
 
-    def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
-        """(N, hidden) -> (N, hidden)."""
-        added = F.relu(self.attention(edges, tokens, weights=weights), inplace=True)
+    def forward(
+        self,
+        edges: Mapping[str, Edges],
+        tokens: Tensor,
+        weights: LayerWeights | None = None,
+        edge_feats: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
+        """(N, hidden) -> (N, hidden); ``edge_feats`` are the kinds of edges, for relations with labels."""
+        attended = self.attention(edges, tokens, edge_feats=edge_feats, weights=weights)
+        added = F.relu(attended, inplace=True)
         added = dropout(added, self.dropout, self.training)
         in_place = not torch.is_grad_enabled() and added.dtype == tokens.dtype  # saves memory
         return self.norm(added.add_(tokens) if in_place else tokens + added)
@@ -225,6 +249,7 @@ class MSTransEncoder(Encoder):
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(MSTransLayer(options, heads) for heads in options.layer_heads())
         self._relations = options.head_relations()
+        self._labelled = options.labelled_relations()
 
     @override
     def relations(self) -> list[Relation]:
@@ -242,8 +267,10 @@ class MSTransEncoder(Encoder):
         relations = self.relations()
         if self.options.positions:
             tokens = tokens + position_vectors(graph, self.width, tokens)
+        features = as_batch(graph).edge_features if self._labelled else {}
+        kinds = {each.name: each.edge_kinds(features[each.canonical]) for each in self._labelled}
         if all(part.source == part.target == TOKEN for relation in relations for part in relation.parts()):
             edges = edges_of(graph, [relation.name for relation in relations], tokens.device)
-            return run_layers(self.layers, edges, tokens, weights)
+            return run_layers(self.layers, edges, tokens, weights, edge_feats=kinds)
         nodes = NodeStates(graph, relations, tokens)
-        return run_layers(self.layers, nodes.edges, nodes.initial_states(), weights)[: len(tokens)]
+        return run_layers(self.layers, nodes.edges, nodes.initial_states(), weights, edge_feats=kinds)[: len(tokens)]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn._edges import Edges
-from graphattn.builders import Dependency, Sentence, TextGraphBuilder
+from graphattn.builders import Dependency, RelativePositions, Sentence, TextGraphBuilder
 from graphattn.builders._layout import warn_of_missing_heads
 from graphattn.builders.relations._dependency import UNIVERSAL_RELATIONS
 from graphattn.exceptions import DataError, GraphAttnWarning
@@ -33,6 +33,17 @@ def test_arcs_equal_the_table(random_sentence, edge_table, on, random, size, cls
     assert arcs_of(relation, sentence, cls=cls) == expected
     ends = {(target, source) for target, source, *_ in expected}
     assert ends == {(source, target) for target, source in ends}
+
+
+def test_kinds_of_edges_are_labels_with_directions():
+    relation = Dependency("token", labels=LABELS)
+    sentence = Sentence(["dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
+    features = TextGraphBuilder([relation], cls=False).text_batch([sentence]).edge_features[relation.canonical]
+    kinds = relation.edge_kinds(features)
+    assert kinds.tolist() == [2 * 0, 2 * 3, 2 * 3 + 1, 2 * 0]
+    assert relation.num_kinds == 2 * 4
+    wider = RelativePositions(relation, 2)
+    assert (wider.num_kinds, wider.edge_kinds(features).tolist()) == (8, kinds.tolist())
 
 
 def test_a_small_tree():

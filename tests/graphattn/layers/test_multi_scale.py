@@ -250,3 +250,97 @@ def test_plain_graphs_and_blocks_of_dgl(dgl):
     block = dgl.to_block(dgl.in_subgraph(graph, [2, 1]), torch.tensor([2, 1]))
     pair = inputs[block.srcdata[dgl.NID]], inputs[block.dstdata[dgl.NID]]
     assert_close(layer(block, pair), expected[[2, 1]])
+
+
+class TestKindsOfEdges:
+    """Each head learns a bias and a vector for each kind of edge."""
+
+    NODES, KINDS = 7, 5
+
+    @pytest.fixture
+    def graph(self):
+        """Sources and destinations of edges, and their kinds."""
+        torch.manual_seed(1)
+        return torch.randint(0, self.NODES, (2, 20)), torch.randint(0, self.KINDS, (20,))
+
+    @pytest.fixture
+    def inputs(self):
+        return torch.randn(self.NODES, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+
+    def make(self, **options):
+        layer = make_layer({"only": 3}, edge_feats={"only": self.KINDS}, **options)
+        with torch.no_grad():
+            layer.kind_biases[0].normal_()
+        return layer
+
+    def dense(self, layer, graph, inputs, dropped=None):
+        """TransformerConv's equations (Shi et al. 2021, Eq. 3 and 4) with a bias, edge by edge."""
+        (sources, destinations), kinds = graph
+        query, key, value = layer.project(inputs).unflatten(1, (3, 3, 4)).unbind(1)
+        vectors = layer.kind_vectors[0] if layer.kind_vectors else torch.zeros(self.KINDS, 3, 4, dtype=torch.float64)
+        out = torch.zeros(self.NODES, 3, 4, dtype=torch.float64)
+        for node in range(self.NODES):
+            edges = (destinations == node).nonzero()[:, 0]
+            if len(edges):
+                kind = vectors[kinds[edges]]
+                scores = (query[node] * (key[sources[edges]] + kind)).sum(-1) / 2 + layer.kind_biases[0][kinds[edges]]
+                weights = scores.softmax(0) if dropped is None else scores.softmax(0) * dropped[edges]
+                out[node] = (weights.unsqueeze(-1) * (value[sources[edges]] + kind)).sum(0)
+        return layer.output(out.flatten(1))
+
+    @pytest.mark.parametrize("vectors", [False, True])
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_states_and_gradients_agree_with_the_equations(self, graph, inputs, backend, vectors):
+        layer = self.make(edge_vectors=vectors, backend=backend)
+        weights = {}
+        for rows in (inputs, (inputs, inputs)):
+            out = layer(graph[0], rows, edge_feats={"only": graph[1]}, weights=weights)
+            assert_close(out, self.dense(layer, graph, inputs), **EXACT)
+        sums = torch.zeros(self.NODES, 3, dtype=torch.float64).index_add(0, graph[0][1], weights["only"])
+        assert_close(sums[graph[0][1].unique()], torch.ones_like(sums[graph[0][1].unique()]))
+        parameters = list(layer.parameters())
+        upstream = torch.randn(self.NODES, 6, dtype=torch.float64)
+        found, expected = (
+            torch.autograd.grad(states, parameters, upstream)
+            for states in (
+                layer(graph[0], inputs, edge_feats={"only": graph[1]}),
+                self.dense(layer, graph, inputs),
+            )
+        )
+        assert_close(found, expected, **EXACT)
+
+    def test_it_equals_transformer_conv(self, graph, inputs):
+        conv = (
+            pytest.importorskip("torch_geometric.nn").TransformerConv(6, 4, 3, edge_dim=5, root_weight=False).double()
+        )
+        layer = self.make(edge_vectors=True, out_feats=12)
+        with torch.no_grad():
+            projections = (conv.lin_query, conv.lin_key, conv.lin_value)
+            layer.project.weight.copy_(torch.cat([each.weight for each in projections]))
+            layer.project.bias.copy_(torch.cat([each.bias for each in projections]))
+            layer.output.weight.copy_(torch.eye(12))
+            layer.kind_biases[0].zero_()
+            layer.kind_vectors[0].copy_(conv.lin_edge.weight.T.unflatten(1, (3, 4)))
+        one_hot = torch.nn.functional.one_hot(graph[1], self.KINDS).double()
+        assert_close(layer(graph[0], inputs, edge_feats={"only": graph[1]}), conv(inputs, graph[0], one_hot), **EXACT)
+
+    def test_dropout_drops_vectors_with_their_edges(self, graph, inputs):
+        layer = self.make(edge_vectors=True, attn_drop=0.5).train()
+        torch.manual_seed(3)
+        out = layer(graph[0], inputs, edge_feats={"only": graph[1]})
+        torch.manual_seed(3)
+        dropped = torch.nn.functional.dropout(torch.ones(20, 3, dtype=torch.float64), 0.5)
+        assert_close(out, self.dense(layer, graph, inputs, dropped), **EXACT)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda kinds: None, r"edge_feats lacks the kinds of the edges of 'only'"),
+            (lambda kinds: {"only": kinds[1:]}, r"edge_feats\['only'\] is torch.int64 \(19,\); expected .* \(20,\)"),
+            (lambda kinds: {"only": kinds.double()}, r"is torch.float64 \(20,\); expected whole numbers"),
+            (lambda kinds: {"only": kinds + 1}, r"has kinds that are not in 0..4"),
+        ],
+    )
+    def test_kinds_that_do_not_fit(self, graph, inputs, change, message):
+        with pytest.raises(GraphError, match=message):
+            self.make()(graph[0], inputs, edge_feats=change(graph[1].clamp(min=1).index_fill(0, torch.tensor([0]), 4)))

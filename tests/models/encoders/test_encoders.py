@@ -150,6 +150,7 @@ INVALID = [
     (MSTransOptions, {"scales": ("3", "N/4", "9", "N/8")}, ["scales", "alpha"]),
     (MSTransOptions, {"score_scale": "none"}, ["score_scale"]),
     (MSTransOptions, {"relations": ("dependency",)}, ["relations"]),
+    (MSTransOptions, {"relation_labels": "bias"}, ["relation_labels", "relations"]),
     (MSTransOptions, {"relations": ("random:4:syntax",)}, ["relations"]),
     (MSTransOptions, {"relations": ("window:3:1",)}, ["relations", "scales"]),
     (MSTransOptions, {"relations": ("group:1", "group:2")}, ["relations"]),

@@ -2,11 +2,12 @@
 
 import math
 from itertools import pairwise
+from random import Random
 
 import pytest
 import torch
 
-from graphattn.builders import TextGraphBuilder
+from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models._encoders import MSTransOptions, make_encoder
 from graphattn.models._encoders.base import sinusoids
@@ -138,3 +139,44 @@ def test_the_papers_settings():
     with pytest.raises(ConfigError) as caught:
         MSTransOptions.of_setting("sst")
     assert str(caught.value) == "setting is 'sst'; choose one of: classification, tagging, snli, table-6"
+
+
+@pytest.mark.parametrize("star", [False, True])
+@pytest.mark.parametrize("labels", ["bias", "vectors"])
+def test_heads_learn_from_labels(labels, star):
+    """A word's tag is its label, which neither the word nor the words around it tell."""
+    random, sentences = Random(0), []
+    for size in [3, 4, 5, 6] * 10:
+        deprels = ["root", *(random.choice(["nsubj", "obj"]) for _ in range(size - 1))]
+        heads = [0, *(random.randint(1, number) for number in range(1, size))]
+        sentences.append(Sentence([random.choice("ab") for _ in range(size)], heads=heads, deprels=deprels))
+    targets = torch.tensor([["root", "nsubj", "obj"].index(name) for each in sentences for name in each.deprels])
+    is_a = torch.tensor([token == "a" for each in sentences for token in each.tokens])
+    tokens = torch.nn.functional.one_hot(is_a.long(), 24).float()
+
+    def train(relation_labels):
+        torch.manual_seed(0)
+        options = {"hidden": 24, "heads": 2, "head_feats": 8, "layers": 1, "scales": ("1",), "dropout": 0.0}
+        relations = "dependency=2,star=1" if star else "dependency=2"
+        encoder = make_encoder(MSTransOptions(**options, relations=relations, relation_labels=relation_labels))
+        head = torch.nn.Linear(24, 3)
+        batch = TextGraphBuilder(encoder.relations(), cls=False).text_batch(sentences)
+        optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=0.02)
+        for _ in range(60):
+            loss = torch.nn.functional.cross_entropy(head(encoder(batch, tokens)), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return loss.item()
+
+    assert train(labels) < train("none") - (0.3 if labels == "vectors" else 0.02)
+
+
+def test_labels_are_read_from_every_kind_of_graph():
+    options = {"hidden": 8, "heads": 2, "layers": 1, "scales": ("3",), "relations": "dependency=1"}
+    encoder = make_encoder(MSTransOptions(**options, relation_labels="vectors")).eval()
+    sentence = Sentence(["dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
+    batch = TextGraphBuilder(encoder.relations(), cls=False).text_batch([sentence])
+    tokens = torch.randn(2, 8)
+    torch.testing.assert_close(encoder(batch.to_dgl(), tokens), encoder(batch, tokens))
+    torch.testing.assert_close(encoder(batch.to_pyg(), tokens), encoder(batch, tokens))
