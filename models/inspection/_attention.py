@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
 from graphattn._networkx_graphs import CLS
+from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.inspectable import Inspectable, encode_input
 from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection._capture import ForwardCapture, attention_maps, node_texts
+from graphattn.models.inspection._dense_attention import WordNumbers, read_dense, read_outputs
 from graphattn.models.inspection._files import save_attention
 from graphattn.models.inspection.notebook import (
     attention_bundle,
@@ -68,6 +71,105 @@ class Attention(AttentionWeights):
     >>> attention.matrix(layer=0, head=1).shape
     (3, 3)
     """
+
+    @classmethod
+    def from_dense(
+        cls,
+        attentions: Any,
+        tokens: Sequence[str],
+        *,
+        words: WordNumbers | None = None,
+        sentence: Sentence | None = None,
+        target_tokens: Sequence[str] | None = None,
+        target_words: WordNumbers | None = None,
+        decoder: Any = None,
+        cross: Any = None,
+        relation: str | None = None,
+        title: str | None = None,
+        prediction: Any = None,
+        probabilities: Mapping[Any, float] | None = None,
+    ) -> Self:
+        """The attention of any model, from dense arrays of weights after the softmax; rows attend to columns.
+
+        An edge has a weight above zero in a head of its layer, so that masks and windows are not edges.
+
+        Parameters
+        ----------
+        attentions : (layers, heads, N, N) array or tensor, or one (heads, N, N) for each layer; a layer may be None
+        tokens : (N,) texts
+        words : (N,) the word of each token, None for special tokens, as ``BatchEncoding.word_ids`` gives them; each
+            token is a word when None
+        sentence : the words that ``words`` number, parsed, for tables of dependencies
+        target_tokens, target_words : (T,) of a model with a decoder; then ``tokens`` are those of its source
+        decoder : (layers, heads, T, T), as ``attentions``; layers are numbered after those of the encoder
+        cross : (layers, heads, T, N) from target tokens to the source; these heads follow those of ``decoder``
+        relation : name of the heads' edges; ``causal`` if no token attends to a later one, else ``all``, when None
+        title : heading; the tokens when None
+        prediction, probabilities : what the model predicts, to be shown
+
+        Raises
+        ------
+        ConfigError
+            when shapes do not fit the tokens, weights are negative or not finite, or those of a token do not sum to one
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> weights = np.array([[[[1.0, 0.0], [0.25, 0.75]]]])  # one layer, one head
+        >>> table = Attention.from_dense(weights, ["time", "flies"]).table()
+        >>> table[["relation", "source_token", "target_token", "weight"]]
+          relation source_token target_token  weight
+        0   causal         time         time    1.00
+        1   causal         time        flies    0.25
+        2   causal        flies        flies    0.75
+        """
+        data = read_dense(
+            attentions,
+            tokens,
+            words=words,
+            sentence=sentence,
+            target_tokens=target_tokens,
+            target_words=target_words,
+            decoder=decoder,
+            cross=cross,
+            relation=relation,
+        )
+        title = " ".join(map(str, tokens)) if title is None else title
+        return cls(title=title, prediction=prediction, probabilities=probabilities or {}, **data)
+
+    @classmethod
+    def from_transformers(
+        cls,
+        outputs: Any,
+        tokenizer: Any,
+        inputs: Any,
+        *,
+        row: int = 0,
+        sentence: Sentence | None = None,
+        title: str | None = None,
+        prediction: Any = None,
+        probabilities: Mapping[Any, float] | None = None,
+    ) -> Self:
+        """The attention of a text by a model of transformers, without padding.
+
+        The model must be loaded with ``attn_implementation="eager"`` and called with ``output_attentions=True``.
+
+        Parameters
+        ----------
+        outputs : of the model; with ``attentions``, or with those of an encoder, a decoder and between them
+        tokenizer : the model's
+        inputs : what the tokenizer returned, or (B, N) ids; for a decoder also ``decoder_input_ids``
+        row : which text of the batch
+        sentence, title, prediction, probabilities : as for :meth:`from_dense`; the tokenizer must have split the words
+            of a parsed ``sentence``: ``tokenizer(sentence.words, is_split_into_words=True)``
+
+        Raises
+        ------
+        ConfigError
+            when there are no weights, or as :meth:`from_dense`
+        """
+        arguments = read_outputs(outputs, tokenizer, inputs, row=row, sentence=sentence)
+        return cls.from_dense(**arguments, title=title, prediction=prediction, probabilities=probabilities)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the weights atomically.

@@ -48,6 +48,18 @@ class AttentionWeights:
     branches: BranchScores | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        for text, sentence in self.sentences.items():
+            if text not in self.tokens:
+                raise ConfigError(
+                    f"{{sentences}} has {text!r}, which {{tokens}} has not", options=("sentences", "tokens")
+                )
+            count = len(self.tokens[text])
+            if not len(sentence) <= count <= len(sentence) + 1:
+                raise ConfigError(
+                    f"the sentence of part {text!r} has {len(sentence)} tokens, {{tokens}} has {count}; expected as "
+                    "many, or one more for [CLS]",
+                    options=("sentences", "tokens"),
+                )
         for number, single in enumerate(self.maps):
             for end in ("source", "target"):
                 part, positions = getattr(single, f"{end}_part"), getattr(single, f"{end}s")
@@ -103,6 +115,8 @@ class AttentionWeights:
 
     def _of_layer(self, layer: int | None) -> list[AttentionMap]:
         layers = sorted({each.layer for each in self.maps})
+        if not layers:
+            raise ConfigError("there are no weights: {maps} is empty", options=("maps",))
         if layer is not None and layer not in layers:
             raise ConfigError(f"{{layer}} is {layer!r}; layers count from 0 to {layers[-1]}", options=("layer",))
         return [each for each in self.maps if layer in (None, each.layer)]
@@ -123,7 +137,7 @@ class AttentionWeights:
             when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
         """
         limits.check_size("table", self.num_weights, limits.MOST_ROWS)
-        return self._rows(self._by_head())
+        return self._rows(self.only()._by_head())
 
     @property
     def num_weights(self) -> int:
@@ -168,7 +182,7 @@ class AttentionWeights:
                 "relation": [single.relation] * size,
                 "weight": single.weights[:, 0].tolist(),
             }
-            if self._edge_kinds:
+            if self.has_parse:
                 columns["deprel"] = selected.deprels(single).tolist()
             ends = single.sources.tolist(), single.targets.tolist()
             edges.append(EdgeRows(single.source_part, single.target_part, *ends, columns))
@@ -218,7 +232,7 @@ class AttentionWeights:
         edges : indices of its edges; all of them by default
         """
         sources, targets = single.sources[edges], single.targets[edges]
-        kinds, ends = self._edge_kinds.get(single.source_part, (None, ""))
+        kinds, ends = self.edge_kinds.get(single.source_part, (None, ""))
         if kinds is None or single.source_part != single.target_part:
             return np.full(len(sources), "", dtype=object)
         names = [name if is_dependency(name) else "" for name in kinds.names]
@@ -289,14 +303,18 @@ class AttentionWeights:
         return words
 
     @cached_property
-    def _edge_kinds(self) -> dict[str, tuple[EdgeKinds, str]]:
-        """Part of a parsed text -> the kinds of its edges, and the type of its nodes."""
+    def edge_kinds(self) -> dict[str, tuple[EdgeKinds, str]]:
+        """Part of a text -> the kinds of its edges, and the type of its nodes."""
         return {
             part_name(text, ends): (EdgeKinds([sentence], cls=self.has_cls(text)), ends)
             for text, sentence in self.sentences.items()
-            if sentence.heads is not None
             for ends in (TOKEN, WORD)
         }
+
+    @property
+    def has_parse(self) -> bool:
+        """Whether a text is parsed."""
+        return any(sentence.heads is not None for sentence in self.sentences.values())
 
     def _degrees(self) -> dict[tuple[int, int, str], Ints]:
         """For each softmax, the number of edges into each target."""
@@ -336,7 +354,7 @@ class AttentionWeights:
                 "target_token": look_up(self.tokens, "target_part", targets),
                 "source_word": look_up(self.words, "source_part", sources),
                 "target_word": look_up(self.words, "target_part", targets),
-                **({"deprel": np.concatenate(list(map(self.deprels, heads, selections)))} if self._edge_kinds else {}),
+                **({"deprel": np.concatenate(list(map(self.deprels, heads, selections)))} if self.has_parse else {}),
                 "weight": np.concatenate(weights),
             }
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,9 +45,9 @@ class HeadSums:
         self.largest_entropy += float(np.log(degrees).sum())
         self.targets += len(degrees)
 
-    def add_kinds(self, names: Sequence[str], weights: Sequence[float]) -> None:
+    def add_kinds(self, weights: Mapping[str, float]) -> None:
         """Add the total weight of each kind of edge."""
-        for name, weight in zip(names, weights, strict=True):
+        for name, weight in weights.items():
             if weight:
                 self.kinds[name] = self.kinds.get(name, 0.0) + weight
 

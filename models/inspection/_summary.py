@@ -15,11 +15,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from graphattn._ragged import Ints
 from graphattn._scales import Scale
-from graphattn._schema import TOKEN, WORD
+from graphattn._schema import TOKEN
 from graphattn.builders import BudgetBatches, Sentence
 from graphattn.builders._atomic import write_text
-from graphattn.builders._batch import TextBatch
 from graphattn.builders._paths import resolve_path
 from graphattn.exceptions import ConfigError, DataError, warn_caller
 from graphattn.models._corpus import Batch, Corpus
@@ -27,36 +27,32 @@ from graphattn.models._estimators.inputs import as_collection
 from graphattn.models._estimators.inspectable import Inspectable
 from graphattn.models._prediction import count_truncation, run_model
 from graphattn.models.inspection import limits
-from graphattn.models.inspection._attention_map import scale_of
+from graphattn.models.inspection._attention_map import Floats, scale_of
+from graphattn.models.inspection._attention_weights import AttentionWeights
 from graphattn.models.inspection._branch_scores import BranchSums
 from graphattn.models.inspection._capture import CROSS, ForwardCapture, edge_types
 from graphattn.models.inspection._edge_kinds import (
-    CLS_TOKEN,
     ITSELF,
-    OTHER,
     EdgeKinds,
     begins_with_cls,
     is_dependency,
 )
 from graphattn.models.inspection._files import write_by_suffix, write_csv
-from graphattn.models.inspection._head_sums import HeadKey, HeadSums, shares_of_strongest
+from graphattn.models.inspection._head_sums import HeadKey, HeadSums
+from graphattn.models.inspection._typed_edges import CROSS_KINDS, TypedEdges, add_relation, typed_edges_of
 
 CHUNK = 512
 """Texts that are encoded together."""
 MAX_TOKENS, MAX_EDGES = 8192, 2_000_000
 """Size of a batch; all its weights are in memory at once."""
-CROSS_KINDS = [CLS_TOKEN, OTHER]
-"""Kinds of edges from a source to a target text."""
 COVERAGE = 0.9
 """Share of a head's weight that its effective width covers."""
-SEQUENTIAL = (TOKEN, WORD)
-"""Node types with an order, so that their edges have distances and kinds."""
 _KEYS = ("layer", "head", "relation", "distance", "kind", "branch")
 
 
 def summarise(
-    estimator: Inspectable,
-    X: Iterable[Any],
+    estimator: Inspectable | Iterable[AttentionWeights],
+    X: Iterable[Any] | None = None,
     *,
     targets: Iterable[str] | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
@@ -67,21 +63,32 @@ def summarise(
 
     Parameters
     ----------
-    estimator : a fitted estimator
-    X : inputs, as for ``predict``; they are read lazily, once
+    estimator : a fitted estimator; or the :class:`Attention` of each text by any model, read lazily, once
+    X : inputs of an estimator, as for ``predict``; they are read lazily, once
     targets : for a translator, the target texts, read lazily; its own outputs when None
     progress : wraps the inputs to show progress
 
     Raises
     ------
     ConfigError
-        when the model has no attention weights, or there are targets and it is not a translator
+        when the model has no attention weights, there are targets and it is not a translator, or there are no inputs
+        for an estimator
     NotFittedError
         before ``fit``
     DataError
         when there are no inputs, or their number differs from that of the targets
     """
     summary = AttentionSummary()
+    if isinstance(estimator, Iterable):
+        if X is not None or targets is not None:
+            raise ConfigError("{X} and {targets} are for an estimator; these weights are of their own texts")
+        for attention in progress(estimator):
+            summary.add_attention(attention)
+        if not summary.texts:
+            raise DataError("there are no texts to summarise")
+        return summary
+    if X is None:
+        raise ConfigError("give the texts to summarise as {X}", options=("X",))
     inputs = iter(progress(as_collection(X, estimator.task_)))
     references = None if targets is None else iter(as_collection(targets))
     cut = tokens = 0
@@ -175,12 +182,11 @@ class AttentionSummary:
         self._sentences += len(lengths)
         edge_kinds = EdgeKinds(sentences, cls=begins_with_cls(graph))
         edges = {
-            name: [_TypedEdges(graph, edge_type, edge_kinds) for edge_type in group] for name, group in types.items()
+            name: [TypedEdges.of_batch(graph, edge_type, edge_kinds) for edge_type in group]
+            for name, group in types.items()
         }
         self.units |= {name: part.unit for name, parts in edges.items() for part in parts if part.unit is not None}
-        for relation in types:
-            if (scale := scale_of(relation)) is not None:
-                self._widths[relation] = self._widths.get(relation, 0.0) + float(Scale(scale).widths(lengths).sum())
+        self._add_widths(types, lengths)
         for layer, weights in enumerate(capture.layers):
             first_head = 0
             for relation, tensor in weights.items():
@@ -188,10 +194,42 @@ class AttentionSummary:
                     self._add_cross(layer, tensor, batch)
                     continue
                 values = tensor.detach().double().cpu().numpy()
-                keys = [(layer, first_head + column, relation) for column in range(values.shape[1])]
-                sums = [self.heads.setdefault(key, HeadSums()) for key in keys]
-                add_relation(sums, values, edges[relation], edge_kinds.names)
+                add_relation(self._sums_of(layer, first_head, relation, values.shape[1]), values, edges[relation])
                 first_head += values.shape[1]
+
+    def add_attention(self, attention: AttentionWeights) -> None:
+        """Add the weights of one text by any model.
+
+        Parameters
+        ----------
+        attention : all its weights, not a selection
+        """
+        self.texts += 1
+        self._sentences += len(attention.sentences)
+        self.branch_sums.add([attention.branches])
+        lengths = np.array([len(attention.tokens[text]) for text in attention.sentences])
+        self._add_widths({each.relation for each in attention.maps}, lengths)
+        grouped: dict[tuple[int, int, str, int], list[tuple[TypedEdges, Floats]]] = {}
+        for each in attention.maps:
+            edges, weights = typed_edges_of(attention, each)
+            if edges.unit is not None:
+                self.units[each.relation] = edges.unit
+            key = each.layer, each.first_head, each.relation, each.weights.shape[1]
+            grouped.setdefault(key, []).append((edges, weights))
+        for key, parts in grouped.items():
+            edges_of_key, weights_of_key = zip(*parts, strict=True)
+            add_relation(self._sums_of(*key), np.concatenate(weights_of_key), edges_of_key)
+
+    def _add_widths(self, relations: Iterable[str], lengths: Ints) -> None:
+        """Add the widths of windows in texts of these lengths."""
+        for relation in relations:
+            if (scale := scale_of(relation)) is not None:
+                self._widths[relation] = self._widths.get(relation, 0.0) + float(Scale(scale).widths(lengths).sum())
+
+    def _sums_of(self, layer: int, first_head: int, relation: str, heads: int) -> list[HeadSums]:
+        """The sums of some heads of a layer, zero for new ones."""
+        keys = [(layer, first_head + column, relation) for column in range(heads)]
+        return [self.heads.setdefault(key, HeadSums()) for key in keys]
 
     def _add_cross(self, layer: int, weights: Tensor, batch: Batch) -> None:
         """Add (B, H, T, S) weights of a decoder's layer; there are no distances between source and target."""
@@ -203,7 +241,9 @@ class AttentionSummary:
         for head in range(rows.shape[1]):
             sums = self.heads.setdefault((layer, head, CROSS), HeadSums())
             sums.add_entropy(rows[:, head], degrees)
-            sums.add_kinds(CROSS_KINDS, [float(rows[:, head, 0].sum()), float(rows[:, head, 1:].sum())])
+            sums.add_kinds(
+                dict(zip(CROSS_KINDS, [float(rows[:, head, 0].sum()), float(rows[:, head, 1:].sum())], strict=True))
+            )
 
     def distances(self) -> pd.DataFrame:
         """Columns layer, head, relation, distance, mass and strongest (MS-Trans, Figure 3a).
@@ -310,38 +350,6 @@ class AttentionSummary:
         columns = {"layer": layer, "head": head, "relation": relation, "distance": np.arange(count)}
         shares = {"mass": sums.mass / (sums.mass.sum() or 1), "strongest": sums.strongest / (sums.strongest.sum() or 1)}
         return pd.DataFrame({**columns, **shares})
-
-
-class _TypedEdges:
-    """The edges of one type in a batch; ``unit`` is the node type that distances count, or None."""
-
-    def __init__(self, graph: TextBatch, edge_type: tuple[str, str, str], edge_kinds: EdgeKinds):
-        edges = graph.edges[edge_type]
-        self.targets, self.num_targets = edges.destinations.numpy(), edges.num_destinations
-        self.target_type = edge_type[2]
-        sequential = edge_type[0] == edge_type[2] and edge_type[0] in SEQUENTIAL
-        self.unit = edge_type[0] if sequential else None
-        if self.unit is not None:
-            sources = edges.sources.numpy()
-            self.distances = np.abs(sources - self.targets)
-            self.codes = edge_kinds.codes(sources, self.targets, self.unit)
-
-
-def add_relation(sums: Sequence[HeadSums], weights: Any, types: Sequence[_TypedEdges], names: list[str]) -> None:
-    """Add the edges of a relation for each of its heads; ``weights`` (E, heads) hold its edge types in order."""
-    begin, degrees = 0, {edges.target_type: np.zeros(edges.num_targets, np.int64) for edges in types}
-    for edges in types:
-        values = weights[begin : begin + len(edges.targets)]
-        begin += len(edges.targets)
-        degrees[edges.target_type] += np.bincount(edges.targets, minlength=edges.num_targets)
-        if edges.unit is not None:
-            strongest = shares_of_strongest(edges.targets, values, edges.num_targets)
-            for column, head in enumerate(sums):
-                head.add_distances(edges.distances, values[:, column], strongest[:, column])
-                head.add_kinds(names, np.bincount(edges.codes, values[:, column], minlength=len(names)).tolist())
-    positive = np.concatenate([counts[counts > 0] for counts in degrees.values()])
-    for column, head in enumerate(sums):
-        head.add_entropy(weights[:, column], positive)
 
 
 def compare_summaries(

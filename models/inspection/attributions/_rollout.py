@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+_TOLERANCE = 1e-2
+"""By how much the weights into a node may exceed one, in half precision."""
 MOST_EDGES = 20_000
 """Largest number of edges over all layers; each node takes one maximum-flow computation."""
 
@@ -126,16 +128,37 @@ def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
     require_range("residual", residual, min=0, below=1)
     matrices = []
     for layer in sorted({each.layer for each in attention.maps}):
-        heads = max(each.heads.stop for each in attention.maps if each.layer == layer)
-        mean = sum(attention.matrix(layer, head) for head in range(heads)) * ((1 - residual) / heads)
+        present = {head for each in attention.maps if each.layer == layer for head in each.heads}
+        heads = 1 + max(present)
+        missing = sorted({*range(heads)} - present)
+        if missing:
+            raise ConfigError(
+                f"layer {layer} has no head {missing[0]}; give all weights of a prediction, not a selection"
+            )
+        mean = sum(_rows_of_one(attention, layer, head) for head in range(heads)) * ((1 - residual) / heads)
         matrices.append(csr_array(mean + diags_array(1 - mean.sum(axis=1))))
     return matrices
 
 
+def _rows_of_one(attention: Attention, layer: int, head: int) -> csr_array:
+    """The matrix of a head; a ConfigError for weights of a hand-made result that no softmax gives."""
+    matrix = attention.matrix(layer, head)
+    sums = matrix.sum(axis=1)
+    wrong = np.flatnonzero((sums > 1 + _TOLERANCE) | (matrix.min(axis=1).toarray().ravel() < 0))
+    if len(wrong):
+        raise ConfigError(
+            f"layer {layer}, head {head}, node {wrong[0]}: weights sum to {sums[wrong[0]]:.4g} or are negative; those "
+            "into a node must sum to one"
+        )
+    return matrix
+
+
 def top_row(attention: Attention, target: int | None) -> Floats:
     """(nodes,) share of each node of the last layer; zero for nodes that are not tokens."""
-    last = max(each.layer for each in attention.maps)
+    last = max(each.layer for each in attention.only().maps)
     texts_attending = _attending_texts(attention, last)
+    if not attention.sentences:
+        raise ConfigError("these weights have no {sentences}, so that no part is a text", options=("sentences",))
     if not texts_attending:
         raise ConfigError(
             "the last layer's heads are between words, so no path leads from there to tokens; rollout and flow need "

@@ -2,7 +2,6 @@
 
 import json
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ from graphattn.models._prediction import warn_of_truncation
 from graphattn.models.inspection import _summary as summary
 from graphattn.models.inspection import compare_summaries, summarise
 from graphattn.models.inspection._head_sums import HeadSums, shares_of_strongest
+from graphattn.models.inspection._typed_edges import TypedEdges, add_relation
 
 HEAD = ["layer", "head", "relation"]
 
@@ -272,20 +272,19 @@ def test_no_inputs(classifier):
 
 def test_edges_of_all_kinds_into_a_target_are_summed():
     kinds = [
-        SimpleNamespace(targets=np.array(targets), num_targets=2, target_type="token", unit=None)
-        for targets in ([0, 0, 1], [0, 1])
+        TypedEdges(np.array(targets), np.array(targets), 2, "token", None, (), None) for targets in ([0, 0, 1], [0, 1])
     ]
     sums = HeadSums()
-    summary.add_relation([sums], np.array([[1 / 3], [1 / 3], [1 / 2], [1 / 3], [1 / 2]]), kinds, [])
+    add_relation([sums], np.array([[1 / 3], [1 / 3], [1 / 2], [1 / 3], [1 / 2]]), kinds)
     assert sums.targets == 2
     assert math.isclose(sums.largest_entropy, math.log(3) + math.log(2))
     assert math.isclose(sums.entropy, sums.largest_entropy)
 
 
 def test_targets_without_edges_have_no_entropy():
-    kind = SimpleNamespace(targets=np.array([1, 1]), num_targets=3, target_type="token", unit=None)
+    kind = TypedEdges(np.array([1, 1]), np.array([1, 1]), 3, "token", None, (), None)
     sums = HeadSums()
-    summary.add_relation([sums], np.array([[0.5], [0.5]]), [kind], [])
+    add_relation([sums], np.array([[0.5], [0.5]]), [kind])
     assert sums.targets == 1
     assert math.isclose(sums.largest_entropy, math.log(2))
 
