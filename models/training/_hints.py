@@ -27,6 +27,7 @@ FEW_EXAMPLES = 10_000
 _SEPARATORS = ";,|"
 """Characters that often separate several labels in a field."""
 _MISSPELT_ENTITY = re.compile(r"[biesluwm][-_].+|.+[-_][biesluwm]", re.IGNORECASE)
+_SHOWN_CLASSES = 5
 _WHOLE_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 MIN_DEV = 20
 """Hints about predictions need this many items of the dev set."""
@@ -91,19 +92,27 @@ def hint_at_misspelt_entities(tags: Iterable[str]) -> Hint | None:
     )
 
 
-def hint_at_alike_classes(classes: Iterable[Hashable]) -> Hint | None:
-    """A hint for classes that are one number, or differ in nothing but upper and lower case."""
+def hint_at_alike_classes(names: Iterable[Hashable], known: Iterable[Hashable] = ()) -> Hint | None:
+    """A hint for classes that are one number, or differ in nothing but upper and lower case or blanks.
+
+    ``names`` are the classes, each as often as it occurs; ``known`` are those of an earlier training.
+    """
+    counts = Counter({str(name): 0 for name in known})
+    counts.update(map(str, names))
     alike: dict[str | float, list[str]] = {}
-    for name in map(str, classes):
-        if _WHOLE_NUMBER.fullmatch(name):
-            alike.setdefault(float(name), []).append(name)
-        elif len(name) > 1:  # a and A may be different answers
-            alike.setdefault(name.casefold(), []).append(name)
-    pairs = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
-    if not pairs:
+    for name in counts:
+        bare = "".join(name.split())
+        if _WHOLE_NUMBER.fullmatch(bare):
+            alike.setdefault(float(bare), []).append(name)
+        else:  # a and A may be different answers
+            alike.setdefault(bare.casefold() if len(bare) > 1 else bare, []).append(name)
+    groups = [sorted(group, key=counts.__getitem__, reverse=True) for group in alike.values() if len(group) > 1]
+    if not groups:
         return None
-    shown = verbatim(", ".join(pairs[:3]))
-    return Hint(f"the labels {shown} are different classes; if they mean the same, use one spelling")
+    shown = [" and ".join(f"{name!r} ({counts[name]:,})" for name in group) for group in groups[:_SHOWN_CLASSES]]
+    more = f" and {len(groups) - len(shown):,} more" if len(groups) > len(shown) else ""
+    listed = verbatim(", ".join(shown)) + more
+    return Hint(f"the labels {listed} are different classes; if they mean the same, use one spelling")
 
 
 def hint_at_dotless_i(words: Collection[str]) -> Hint | None:

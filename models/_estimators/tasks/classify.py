@@ -193,7 +193,7 @@ class TextLabels(ClassLabels):
         names = self.list_names(labels)
         yield hint_at_quantities(self.classes) or hint_at_single_labels(names)
         yield hint_at_marks(names)
-        yield hint_at_alike_classes(self.classes)
+        yield hint_at_alike_classes(names, self.classes)
         if not self.multilabel:
             yield hint_at_lists(labels, self.classes)
             yield hint_at_joined_names(labels, self.classes)

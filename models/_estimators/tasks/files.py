@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,7 +21,9 @@ from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.builders.readers._read_corpus import describe_corpus
 from graphattn.builders.readers._rows import KeepRow, Skip, raise_or_skip
 from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
+from graphattn.builders.readers._two_files import read_two_files, split_two_files
+from graphattn.builders.readers._unlabelled import drop_labels
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, verbatim, warn_caller
 from graphattn.models._estimators.tasks.labels import Labels
 
 if TYPE_CHECKING:
@@ -89,11 +92,17 @@ def _read_file(
     receivers = {"skip": errors.append if skip else None, "keep_row": rows.append if keep_row else None}
     reading = {**options, **{name: receive for name, receive in receivers.items() if receive}}
     description: Mapping[str, Any] = {}
+    two_files = split_two_files(path) if kind == "classify" else None
     try:
-        with nullcontext(path) if os.path.isdir(path) else open_text(path, options.get("encoding")) as source:
+        is_one_text_file = two_files is None and not os.path.isdir(path)
+        with open_text(path, options.get("encoding")) if is_one_text_file else nullcontext(path) as source:
             if isinstance(source, TextLines):
                 format, reading, description = _resolve_reading(kind, source, format, reading, training)
-            items_of_file = read_corpus(source, format=format, task=kind, **reading)
+            items_of_file: Iterator[Example | Sentence]
+            if two_files is None:
+                items_of_file = read_corpus(source, format=format, task=kind, **reading)
+            else:
+                items_of_file = _read_texts_and_labels(*two_files, format, reading)
             for number, item in enumerate(items_of_file, 1):
                 _, line = getattr(item, "origin", None) or ("", getattr(source, "line", number))
                 try:
@@ -117,6 +126,22 @@ def _read_file(
             skip(each)
     labels.check_file([getattr(item, labels.field, None) for item in items], path)
     return items, description
+
+
+def _read_texts_and_labels(
+    texts: str, labels: str, format: str, options: Mapping[str, Any]
+) -> Iterator[Example | Sentence]:
+    """The examples of a file of texts and one of labels; an error for options of columns, which they do not have."""
+    known = inspect.signature(read_two_files).parameters.keys() | {"drop_label", "split"}
+    unused = [name for name in options if name not in known] + (["format"] if format != "auto" else [])
+    if unused:
+        problem = f"{verbatim(texts)} and {verbatim(labels)} have a text and a label on each line"
+        raise ConfigError(f"{problem}, so leave {{{unused[0]}}} out", options=(unused[0],))
+    reading = {name: value for name, value in options.items() if name not in ("drop_label", "split")}
+    items = read_two_files(texts, labels, **reading)
+    if not options.get("drop_label"):
+        return items
+    return drop_labels(items, options["drop_label"], labels, options.get("skip"))
 
 
 def _resolve_reading(

@@ -550,3 +550,27 @@ def test_empty_lines_of_sources_and_targets(graphattn, tmp_path):
     answer = graphattn(*words, "--skip-bad")
     assert answer.code == 0
     assert "hint: 2 lines left out\n" in answer.err
+
+
+def test_a_file_of_texts_and_one_of_labels(graphattn, tmp_path, tiny):
+    """As TweetEval has them."""
+    rows = [(f"a {word} film {number}", label) for number in range(8) for word, label in (("good", "1"), ("bad", "0"))]
+    for name, side in zip(("texts.txt", "labels.txt"), zip(*rows, strict=True), strict=True):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in side))
+    (tmp_path / "all.tsv").write_text("".join(f"{label}\t{text}\n" for text, label in rows))
+    pair, model = f"{tmp_path / 'texts.txt'},{tmp_path / 'labels.txt'}", tmp_path / "model"
+    answer = graphattn("train", "classify", pair, "--dev", pair, "--test", pair, "--out", model, *tiny)
+    assert answer.code == 0, answer.err
+    assert "texts.txt labels.txt" in (model / "README.md").read_text()
+    measured = [json.loads(graphattn("evaluate", model, corpus).out) for corpus in (pair, tmp_path / "all.tsv")]
+    assert measured[0] == measured[1]
+    (tmp_path / "labels.txt").write_text("1\n0\n")
+    assert graphattn("evaluate", model, pair).error == (
+        f"{tmp_path / 'texts.txt'}, line 3: there is no label, since {tmp_path / 'labels.txt'} ends before it. Give as "
+        "many texts as labels."
+    )
+    missing = f"{tmp_path / 'texts.txt'},{tmp_path / 'no.txt'}"
+    answer = graphattn("train", "classify", missing, "--out", tmp_path / "other", *tiny)
+    assert answer.error == f"{tmp_path / 'no.txt'}: there is no such file. Check the path."
+    answer = graphattn("evaluate", model, pair, "--text-column", "body")
+    assert answer.error.endswith("have a text and a label on each line, so leave --text-column out")
