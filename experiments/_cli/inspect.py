@@ -279,7 +279,7 @@ def _format_words(attributions: WordAttributions, top: int) -> list[str]:
 def _inspect_corpus(inspection: Inspection, layer: int | None) -> None:
     """Print statistics by head, and write the files; ``layer`` is that of the picture."""
     from graphattn.models.inspection import compare_summaries, summarise
-    from graphattn.models.inspection._summary import save_tables, strongest_dependencies
+    from graphattn.models.inspection._summary import best_followers, save_tables, strongest_dependencies
 
     if inspection.html is not None:
         raise ConfigError("{html} shows single texts, {summary=True} all texts; give one", options=("html", "summary"))
@@ -309,6 +309,11 @@ def _inspect_corpus(inspection: Inspection, layer: int | None) -> None:
     arcs = strongest_dependencies(tables["dependencies"], inspection.top)
     if len(arcs):
         print(f"\ndependencies, strongest {len(arcs)}\n{arcs.to_string(index=False, float_format='{:.3f}'.format)}")
+    for name, each in summaries.items():
+        followed = best_followers(each.arcs(), inspection.top)
+        if len(followed):
+            text = followed.to_string(index=False, float_format="{:.2f}".format)
+            print(f"\n{name}words whose strongest edge is their arc, by the head that follows it most often\n{text}")
     if inspection.out is not None:
         print(save_tables(tables, inspection.out))
     if inspection.picture is not None:

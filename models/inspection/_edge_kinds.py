@@ -50,6 +50,13 @@ class EdgeKinds:
 
     ``sentences`` are the batch's texts in order; without a parse they have no dependencies. With ``cls`` each begins
     with ``[CLS]``, which is a word.
+
+    Attributes
+    ----------
+    words : (N,) word of each token, numbered over the batch
+    heads : (W,) head of each word; -1 for roots, ``[CLS]`` and words without a parse
+    labels : (W,) dependency of each word, an index into ``label_names``
+    is_special : (W,) ``[CLS]``, and special tokens of a pretrained model in parsed texts
     """
 
     def __init__(self, sentences: Sequence[Sentence], *, cls: bool = True):
@@ -59,28 +66,30 @@ class EdgeKinds:
             np.array(word_ids_of(sentence, cls=cls), np.int64) + start
             for sentence, start in zip(sentences, starts, strict=True)
         ]
-        self._words = np.concatenate(ids) if ids else np.empty(0, np.int64)
+        self.words = np.concatenate(ids) if ids else np.empty(0, np.int64)
         self._is_cls = np.zeros(int(counts.sum()), dtype=bool)
         if cls:
             self._is_cls[starts] = True
         heads = chain.from_iterable((*(0,) * cls, *(s.heads or (0,) * s.num_words)) for s in sentences)
         local = np.fromiter(heads, np.int64, int(counts.sum()))  # 0 for roots and [CLS], else from 1
-        self._heads = np.where(local > 0, local - 1 + cls + np.repeat(starts, counts), -1)
+        self.heads = np.where(local > 0, local - 1 + cls + np.repeat(starts, counts), -1)
         labels = list(chain.from_iterable((*("",) * cls, *(s.deprels or ("dep",) * s.num_words)) for s in sentences))
-        known, self._labels = np.unique(np.array(labels, dtype=object).astype(str), return_inverse=True)
+        known, self.labels = np.unique(np.array(labels, dtype=object).astype(str), return_inverse=True)
         self.names = [*_PLAIN, *(f"{name}>" for name in known), *(f"{name}<" for name in known)]
+        self.label_names, self.is_parsed = known, any(sentence.heads is not None for sentence in sentences)
+        self.is_special = self._is_cls | (known == "")[self.labels]
         self._known = len(known)
 
     def codes(self, sources: Ints, targets: Ints, ends: str = TOKEN) -> Ints:
         """(E,) indices into :attr:`names` of the edges between (E,) nodes of a batch, which are tokens or words."""
-        source, target = (sources, targets) if ends == WORD else (self._words[sources], self._words[targets])
+        source, target = (sources, targets) if ends == WORD else (self.words[sources], self.words[targets])
         first = len(_PLAIN)
         conditions = [
             sources == targets,
             self._is_cls[source] | self._is_cls[target],
             source == target,
-            self._heads[source] == target,
-            self._heads[target] == source,
+            self.heads[source] == target,
+            self.heads[target] == source,
         ]
-        choices = [0, 1, 2, first + self._labels[source], first + self._known + self._labels[target]]
+        choices = [0, 1, 2, first + self.labels[source], first + self._known + self.labels[target]]
         return np.select(conditions, choices, default=_PLAIN.index(OTHER))

@@ -19,25 +19,39 @@ HeadKey = tuple[int, int, str]
 class HeadSums:
     """Sums over all targets of one head; their size does not depend on the corpus.
 
-    ``mass`` is the (D,) weight of edges by distance; ``strongest`` the (D,) number of targets whose largest weight is
-    at a distance, where ties count in equal shares; ``entropy`` the sum of the targets' entropies in nats;
-    ``largest_entropy`` that of the logarithms of their numbers of edges; ``kinds`` the weight of each kind of edge.
+    ``signed_mass`` is the (D, 2) weight of edges by distance, from the target itself or later nodes, and from earlier
+    ones; ``signed_strongest`` the (D, 2) number of targets whose largest weight is there, where ties count in equal
+    shares; ``entropy`` the sum of the targets' entropies in nats; ``largest_entropy`` that of the logarithms of their
+    numbers of edges; ``kinds`` the weight of each kind of edge; ``followed`` the number of words whose strongest edge
+    is a dependency, by its kind.
     """
 
-    mass: Floats = field(default_factory=lambda: np.zeros(0))
-    strongest: Floats = field(default_factory=lambda: np.zeros(0))
+    signed_mass: Floats = field(default_factory=lambda: np.zeros((0, 2)))
+    signed_strongest: Floats = field(default_factory=lambda: np.zeros((0, 2)))
     entropy: float = 0.0
     largest_entropy: float = 0.0
     targets: int = 0
     kinds: dict[str, float] = field(default_factory=dict)
+    followed: dict[str, float] = field(default_factory=dict)
 
-    def add_distances(self, distances: Ints, weights: Floats, strongest: Floats) -> None:
-        """Add edges: their distances, weights, and shares of being their target's strongest edge."""
-        count = int(distances.max(initial=-1)) + 1
-        self.mass = _pad_to(self.mass, count)
-        self.strongest = _pad_to(self.strongest, count)
-        self.mass[:count] += np.bincount(distances, weights, minlength=count)
-        self.strongest[:count] += np.bincount(distances, strongest, minlength=count)
+    @property
+    def mass(self) -> Floats:
+        """(D,) weight of edges by distance."""
+        return self.signed_mass.sum(axis=1)
+
+    @property
+    def strongest(self) -> Floats:
+        """(D,) number of targets whose largest weight is at a distance."""
+        return self.signed_strongest.sum(axis=1)
+
+    def add_offsets(self, offsets: Ints, weights: Floats, strongest: Floats) -> None:
+        """Add edges: source minus target, weights, and shares of being their target's strongest edge."""
+        cells = 2 * np.abs(offsets) + (offsets < 0)
+        count = int(cells.max(initial=-2)) // 2 + 1
+        self.signed_mass = _pad_to(self.signed_mass, count)
+        self.signed_strongest = _pad_to(self.signed_strongest, count)
+        self.signed_mass[:count] += np.bincount(cells, weights, minlength=2 * count).reshape(-1, 2)
+        self.signed_strongest[:count] += np.bincount(cells, strongest, minlength=2 * count).reshape(-1, 2)
 
     def add_entropy(self, weights: Floats, degrees: Ints) -> None:
         """Add the weights of a batch's edges, and the in-degrees of its targets (without zeros)."""
@@ -53,7 +67,7 @@ class HeadSums:
 
 
 def _pad_to(values: Floats, count: int) -> Floats:
-    return np.pad(values, (0, max(0, count - len(values))))
+    return np.pad(values, ((0, max(0, count - len(values))), (0, 0)))
 
 
 def shares_of_strongest(targets: Ints, weights: Floats, count: int) -> npt.NDArray[np.float64]:

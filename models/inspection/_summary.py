@@ -40,6 +40,7 @@ from graphattn.models.inspection._edge_kinds import (
 from graphattn.models.inspection._files import write_by_suffix, write_csv
 from graphattn.models.inspection._head_sums import HeadKey, HeadSums
 from graphattn.models.inspection._typed_edges import CROSS_KINDS, TypedEdges, add_relation, typed_edges_of
+from graphattn.models.inspection._word_arcs import ArcCounts
 
 CHUNK = 512
 """Texts that are encoded together."""
@@ -47,7 +48,8 @@ MAX_TOKENS, MAX_EDGES = 8192, 2_000_000
 """Size of a batch; all its weights are in memory at once."""
 COVERAGE = 0.9
 """Share of a head's weight that its effective width covers."""
-_KEYS = ("layer", "head", "relation", "distance", "kind", "branch")
+_KEYS = ("layer", "head", "relation", "distance", "offset", "kind", "branch")
+_ARC_COLUMNS = ["layer", "head", "relation", "kind", "dependents", "share", "baseline_offset", "baseline"]
 
 
 def summarise(
@@ -162,6 +164,8 @@ class AttentionSummary:
         """Relation -> the unit of its distances, token or word; relations without distances are missing."""
         self.branch_sums = BranchSums()
         """How much of the scores each branch gives; without items if the model has no linear branch."""
+        self.arc_counts = ArcCounts()
+        """Dependencies of parsed texts, and the offsets of their heads."""
         self._widths: dict[str, float] = {}
         self._sentences = 0
 
@@ -181,6 +185,8 @@ class AttentionSummary:
         lengths = graph.batch_num_nodes(TOKEN).numpy()
         self._sentences += len(lengths)
         edge_kinds = EdgeKinds(sentences, cls=begins_with_cls(graph))
+        if edge_kinds.is_parsed:
+            self.arc_counts.add(edge_kinds)
         edges = {
             name: [TypedEdges.of_batch(graph, edge_type, edge_kinds) for edge_type in group]
             for name, group in types.items()
@@ -208,6 +214,10 @@ class AttentionSummary:
         self._sentences += len(attention.sentences)
         self.branch_sums.add([attention.branches])
         lengths = np.array([len(attention.tokens[text]) for text in attention.sentences])
+        for text in attention.sentences:
+            kinds, _ = attention.edge_kinds[text]
+            if kinds.is_parsed:
+                self.arc_counts.add(kinds)
         self._add_widths({each.relation for each in attention.maps}, lengths)
         grouped: dict[tuple[int, int, str, int], list[tuple[TypedEdges, Floats]]] = {}
         for each in attention.maps:
@@ -252,6 +262,13 @@ class AttentionSummary:
         that distance, which the figure shows. Heads between words count words.
         """
         return pd.concat([self._distances(key, sums) for key, sums in self.heads.items()], ignore_index=True)
+
+    def offsets(self) -> pd.DataFrame:
+        """Columns layer, head, relation, offset, mass and strongest: as :meth:`distances`, before and after apart.
+
+        An offset is the position of the source minus that of the target: -1 is the node before.
+        """
+        return pd.concat([self._offsets(key, sums) for key, sums in self.heads.items()], ignore_index=True)
 
     def layers(self) -> pd.DataFrame:
         """Columns layer, distance, mass and strongest: means over the heads of a layer (MS-Trans, Figure 3b).
@@ -301,6 +318,26 @@ class AttentionSummary:
         ]
         return pd.DataFrame(rows, columns=["layer", "head", "relation", "kind", "mass"])
 
+    def arcs(self) -> pd.DataFrame:
+        """Columns layer, head, relation, kind, dependents, share, baseline_offset, baseline: what heads follow.
+
+        ``share`` is that of the dependents whose strongest edge is their dependency arc (Clark et al. 2019): for the
+        kind ``nsubj<`` subjects that attend most to their heads, for ``nsubj>`` subjects to which, of all words, their
+        heads attend most. Weights of sub-words are summed over the attended word and averaged over the attending one;
+        a word itself, ``[CLS]`` and other special tokens are left out. ``baseline`` is the share that always choosing
+        the word at ``baseline_offset`` from the dependent gives. Without rows for texts without a parse.
+        """
+        baselines = {label: self.arc_counts.baseline(label) for label in sorted(self.arc_counts.offsets)}
+        rows = [
+            (*key, f"{label}{mark}", count, sums.followed.get(f"{label}{mark}", 0.0) / count, offset, baseline)
+            for key, sums in self.heads.items()
+            if self.units.get(key[2]) is not None
+            for label, (count, offset, baseline) in baselines.items()
+            for mark in "<>"
+        ]
+        table = pd.DataFrame(rows, columns=_ARC_COLUMNS)
+        return table.astype({"dependents": int, "share": float, "baseline_offset": int, "baseline": float})
+
     def scales(self) -> pd.DataFrame:
         """Columns layer, head, relation, allotted, effective and mean_distance.
 
@@ -332,9 +369,11 @@ class AttentionSummary:
         methods = (
             self.layers,
             self.distances,
+            self.offsets,
             self.entropy,
             self.relations,
             self.dependencies,
+            self.arcs,
             self.scales,
             self.branches,
         )
@@ -351,11 +390,19 @@ class AttentionSummary:
         shares = {"mass": sums.mass / (sums.mass.sum() or 1), "strongest": sums.strongest / (sums.strongest.sum() or 1)}
         return pd.DataFrame({**columns, **shares})
 
+    def _offsets(self, key: HeadKey, sums: HeadSums) -> pd.DataFrame:
+        layer, head, relation = key
+        count = len(sums.signed_mass)
+        columns = {"layer": layer, "head": head, "relation": relation, "offset": np.arange(1 - count, count)}
+        values = {"mass": sums.signed_mass, "strongest": sums.signed_strongest}
+        ordered = {name: np.concatenate([each[:0:-1, 1], each[:, 0]]) for name, each in values.items()}
+        return pd.DataFrame({**columns, **{name: each / (each.sum() or 1) for name, each in ordered.items()}})
+
 
 def compare_summaries(
     first: AttentionSummary, second: AttentionSummary, names: tuple[str, str] = ("one", "other")
 ) -> dict[str, pd.DataFrame]:
-    """Merge the tables of two models on layer, head, relation, distance, kind and branch.
+    """Merge the tables of two models on layer, head, relation, distance, offset, kind and branch.
 
     Parameters
     ----------
@@ -379,6 +426,12 @@ def strongest_dependencies(table: pd.DataFrame, k: int) -> pd.DataFrame:
     arcs = table[table.kind.map(is_dependency)]
     masses = arcs.filter(regex="^mass").max(axis=1)
     return arcs.loc[masses.sort_values(ascending=False, kind="stable").index[:k]]
+
+
+def best_followers(arcs: pd.DataFrame, k: int) -> pd.DataFrame:
+    """Of :meth:`AttentionSummary.arcs`, the head with the largest share for each of the ``k`` most frequent kinds."""
+    best = arcs.sort_values("share", ascending=False, kind="stable").drop_duplicates("kind")
+    return best.sort_values(["dependents", "kind"], ascending=[False, True], kind="stable").head(k)
 
 
 def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:

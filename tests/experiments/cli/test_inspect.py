@@ -424,6 +424,10 @@ def test_a_hugging_face_directory(graphattn, minilm, tmp_path):
     assert picture.read_text().startswith("<?xml")
     assert r"model \u00b7 pretrained" in page.read_text()
     (tmp_path / "texts.txt").write_text("The cat sat\nA dog barks\n")
+    (tmp_path / "parsed.conllu").write_text("1\tthe\t_\t_\t_\t_\t2\tdet\t_\t_\n2\tfilm\t_\t_\t_\t_\t0\troot\t_\t_\n\n")
+    followed = lines(graphattn("inspect", minilm, tmp_path / "parsed.conllu", "--summary"))
+    assert "words whose strongest edge is their arc, by the head that follows it most often" in followed
+    assert [row.split()[3:6] for row in followed[-2:]] == [["det<", "1", "1.00"], ["det>", "1", "1.00"]]
     answer = graphattn("inspect", minilm, tmp_path / "texts.txt", "--summary", "--out", tmp_path / "s.json")
     assert answer.out.startswith("2 texts\n")
 

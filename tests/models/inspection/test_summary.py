@@ -50,6 +50,19 @@ def test_distances(classifier, sentences):
     np.testing.assert_allclose(both.strongest, both.expected, atol=1e-6)
 
 
+def test_offsets_keep_both_sides_apart(classifier, sentences):
+    rows = rows_of(classifier, sentences)
+    rows["offset"] = rows.source - rows.target
+    actual = summarise(classifier, sentences).offsets()
+    mass = rows.groupby([*HEAD, "offset"]).weight.sum() / rows.groupby(HEAD).weight.sum()
+    both = merged(actual, mass, [*HEAD, "offset"]).fillna(0)
+    np.testing.assert_allclose(both.mass, both.expected, atol=1e-6)
+    assert actual.groupby(HEAD).strongest.sum().to_numpy() == pytest.approx(1)
+    by_distance = actual.assign(distance=actual.offset.abs()).groupby([*HEAD, "distance"])[["mass", "strongest"]].sum()
+    expected = summarise(classifier, sentences).distances().set_index([*HEAD, "distance"])
+    pd.testing.assert_frame_equal(by_distance, expected.loc[by_distance.index])
+
+
 def test_layers_are_means_over_heads(classifier, sentences):
     actual = summarise(classifier, sentences)
     layers, heads = actual.layers(), actual.distances()
@@ -124,7 +137,7 @@ def test_summaries_do_not_depend_on_the_chunk_size(chunk, classifier, sentences,
     monkeypatch.setattr(summary, "CHUNK", chunk)
     monkeypatch.setattr(summary, "MAX_TOKENS", 8)
     for name, table in summarise(classifier, sentences).tables().items():
-        keys = [key for key in (*HEAD, "distance", "kind") if key in table]
+        keys = [key for key in (*HEAD, "distance", "offset", "kind") if key in table]
         one, other = (own.sort_values(keys, ignore_index=True) for own in (whole[name], table))
         pd.testing.assert_frame_equal(one, other, atol=1e-6)
 
