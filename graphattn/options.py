@@ -372,8 +372,8 @@ class Option:
         if parsed is None:
             expected = notation.expected + (", or none" if self.optional else "")
             raise ConfigError(f"{{{self.name}}} is {value!r}; it must be {expected}", options=(self.name,))
-        if self.choices:
-            require_choice(self.name, parsed, self.choices)
+        for value in (parsed if self.value_type is Sequence else [parsed]) if self.choices else ():
+            require_choice(self.name, value, self.choices or ())
         return parsed
 
 

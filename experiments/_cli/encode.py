@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, Hint
 from graphattn.experiments._cli.corpus_options import CorpusOptions, parser_flags
 from graphattn.experiments._cli.flags import (
     Address,
@@ -19,6 +20,7 @@ from graphattn.experiments._cli.flags import (
     Jobs,
     MaxTokens,
     Precision,
+    Quiet,
     Values,
     with_flags,
 )
@@ -74,6 +76,7 @@ def encode(
     jobs: Jobs = 1,
     engine: EngineName = "local",
     address: Address = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a search.
 
@@ -84,6 +87,8 @@ def encode(
     input, such as an id. A pair of texts has two rows, one after the other. The same command resumes after an
     interruption.
     """
+    if quiet:
+        warnings.simplefilter("ignore", Hint)
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
     from graphattn.experiments._cli.arrow_tables import read_arrow, write_parquet
@@ -126,11 +131,12 @@ def encode(
     tally = Tally()
     with keep_results(out) as results:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded
-            results.compute(job, chunks, executor, "encoding")
+            results.compute(job, chunks, executor, None if quiet else "encoding")
         deque(tally.count(results), maxlen=0)
         with open_output(out, binary=True) as file:
             count = write(file, lambda: read_arrow(result.content for result in results))
-    print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
+    if not quiet:
+        print(f"{count} vector{'s' * (count != 1)} of {width} numbers: {out}")
     tally.report(estimator, "The vectors are NaN there.")
 
 

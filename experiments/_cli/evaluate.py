@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError, UnknownLabelError, verbatim
+from graphattn.exceptions import ConfigError, DataError, Hint, UnknownLabelError, verbatim
 from graphattn.experiments._cli.corpus_options import CorpusOptions, name_corpora, parser_flags
 from graphattn.experiments._cli.flags import (
     Device,
@@ -145,6 +146,7 @@ def evaluate(
     card: Annotated[
         bool, typer.Option("--card", help="Also write the results into the model card, README.md of the model.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="The metrics as JSON alone: no tables or hints.")] = False,
 ) -> None:
     """Measure a model on a corpus.
 
@@ -152,6 +154,8 @@ def evaluate(
     """
     from graphattn.models._files.saving import CARD
 
+    if quiet:
+        warnings.simplefilter("ignore", Hint)
     tables, pictures = {"disagreements": disagreements, "mistakes": mistakes}, [picture, curves]
     if coverage is not None and coverage.suffix in TABLES:
         tables["coverage"] = coverage
@@ -215,7 +219,7 @@ def evaluate(
             _add_decided(reports[name], **of_confidence)
             if groups:
                 reports[name]["by"] = {column: reports[name].by(values) for column, values in groups.items()}
-    _write_reports(reports, out)
+    _write_reports(reports, out, quiet=quiet)
     report = next(iter(reports.values()))
     _draw_details(report, picture, curves)
     _write_rows(mistakes, lambda: report.mistakes)
@@ -306,10 +310,10 @@ def _find_values(name: str, columns: Mapping[str, list[Any]], X: Sequence[Any], 
     return [sum(map(estimator.count_tokens, map(as_text, texts))) for texts in zip(*counted, strict=True)]
 
 
-def _write_reports(reports: Mapping[str, Report], out: Path | None) -> None:
+def _write_reports(reports: Mapping[str, Report], out: Path | None, *, quiet: bool) -> None:
     """Print metrics as JSON and tables, and write the complete JSON."""
     print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1), flush=True)
-    for name, report in reports.items():
+    for name, report in ({} if quiet else reports).items():
         tables = [f"\nby {column}\n{groups}" for column, groups in report.get("by", {}).items()]
         text = "\n".join([str(report), *_describe_decided(report), *tables])
         print(f"{name}\n{text}\n" if len(reports) > 1 else text, file=sys.stderr)

@@ -27,6 +27,7 @@ Address = Annotated[str | None, typer.Option(help="Ray cluster to use (default: 
 MaxTokens = Annotated[
     int | None, typer.Option(min=1, help="Truncate longer texts (classifiers; default: as in training).")
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, hints, or line about the file at the end.")]
 Threshold = Annotated[
     str,
     typer.Option(help="Probability above which labels are predicted, or a class of two: 0.3, or spam=0.3,ham=0.2."),

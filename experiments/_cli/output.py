@@ -132,9 +132,9 @@ def _title(metric: str) -> str:
     return metric.replace("_", " ")
 
 
-def show_progress(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
-    """Pass items on; on a terminal, count them with a bar on standard error."""
-    if sys.stderr is None or not sys.stderr.isatty():
+def show_progress(items: Iterable[Item], description: str | None, total: int | None = None) -> Iterator[Item]:
+    """Pass items on; on a terminal, count them with a bar on standard error, unless it has no description."""
+    if description is None or sys.stderr is None or not sys.stderr.isatty():
         yield from items
         return
     from rich.console import Console

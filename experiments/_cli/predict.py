@@ -19,6 +19,7 @@ from graphattn.exceptions import (
     DataError,
     GraphAttnWarning,
     GraphError,
+    Hint,
     TruncationWarning,
     verbatim,
     warn_caller,
@@ -32,6 +33,7 @@ from graphattn.experiments._cli.flags import (
     Longest,
     MaxTokens,
     Precision,
+    Quiet,
     SearchChanges,
     Threshold,
     Values,
@@ -131,6 +133,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="File to write instead of standard output; the same command resumes.")
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Predict texts; prints one JSON object for each, in order.
 
@@ -140,9 +143,12 @@ def predict(
     --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
     translator prints its outputs with their scores.
     """
+    from graphattn.builders._paths import is_stream
     from graphattn.builders.readers._samples import SAMPLE_LINES
     from graphattn.experiments._cli.text_stream import read_numbered_texts
 
+    if quiet:
+        warnings.simplefilter("ignore", Hint)
     if out is not None:
         check_output(out, texts, *model_files(model))
     elif not has_output():
@@ -184,7 +190,9 @@ def predict(
         numbered = chain(first, numbered)
     job = ModelJob(settings, predict_chunk, choices)
     executor = make_engine(engine, jobs, address, device)
-    tally = _write_predictions(job, iter_chunks(numbered, chunk), executor, out)
+    tally = _write_predictions(job, iter_chunks(numbered, chunk), executor, out, quiet=quiet)
+    if out is not None and not quiet and not is_stream(out):
+        print(f"{tally.processed:,} prediction{'s' * (tally.processed != 1)}: {out}")
     hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
     hint = "They have no prediction." if form in _TABLES else hint
     tally.report(estimator, hint)
@@ -262,12 +270,13 @@ def _take(texts: Iterable[NumberedText], taken: list[NumberedText]) -> Iterator[
 
 
 def _write_predictions(
-    job: ModelJob, chunks: Iterator[Sequence[NumberedText]], executor: Any, out: Path | None
+    job: ModelJob, chunks: Iterator[Sequence[NumberedText]], executor: Any, out: Path | None, *, quiet: bool
 ) -> Tally:
     """Predict chunks to a file, resumably, or to a stream, each as soon as it is done."""
     from graphattn.builders._paths import is_stream
 
     tally, is_parquet = Tally(), out is not None and job.options["output"] == "parquet"
+    chunks = tally.watch(chunks)
     if out is None or (is_stream(out) and not is_parquet):
         with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
             for content in tally.count(stream_results(job, chunks, executor)):
@@ -275,7 +284,7 @@ def _write_predictions(
                 file.flush()
     else:
         with keep_results(out) as results:
-            results.compute(job, chunks, executor, "predicting")
+            results.compute(job, chunks, executor, None if quiet else "predicting")
             with open_output(out, binary=True) as file:
                 if is_parquet:
                     from graphattn.experiments._cli.arrow_tables import read_arrow, write_parquet

@@ -170,9 +170,9 @@ class KeptResults:
         self._names: list[str] = []
 
     def compute(
-        self, job: ModelJob, chunks: Iterable[Sequence[NumberedText]], engine: Engine, description: str
+        self, job: ModelJob, chunks: Iterable[Sequence[NumberedText]], engine: Engine, description: str | None
     ) -> None:
-        """Compute the results that are missing, and show how many are done."""
+        """Compute the results that are missing, and show how many are done, if that has a description."""
         from graphattn.builders._atomic import write_sealed
 
         try:
@@ -245,8 +245,9 @@ def keep_results(out: Path) -> Iterator[KeptResults]:
 
 @dataclass
 class Tally:
-    """Counts texts that were truncated, and collects the lines of those that could not be processed."""
+    """Counts texts, and those that were truncated, and collects the lines of those that could not be processed."""
 
+    texts: int = 0
     bad_lines: list[int] = field(default_factory=list)
     error: str = ""
     truncated: int = 0
@@ -260,6 +261,17 @@ class Tally:
             texts, tokens = result.truncated
             self.truncated, self.tokens = self.truncated + texts, self.tokens + tokens
             yield result.content
+
+    def watch(self, chunks: Iterable[Sequence[NumberedText]]) -> Iterator[Sequence[NumberedText]]:
+        """Pass chunks on and count their texts."""
+        for chunk in chunks:
+            self.texts += len(chunk)
+            yield chunk
+
+    @property
+    def processed(self) -> int:
+        """The number of texts without an error."""
+        return self.texts - len(self.bad_lines)
 
     def report(self, estimator: Estimator, hint: str) -> None:
         """Warn of truncated texts, and raise an error if some texts could not be processed.

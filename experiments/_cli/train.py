@@ -69,10 +69,10 @@ _SKIP_BAD = Option(
 )
 _LOGGER = Option(
     "logger",
-    str,
+    Sequence,
     True,
     None,
-    "also send options, metrics of each epoch and reports to this tracker",
+    "also send options, metrics of each epoch and reports to this tracker; may be repeated",
     ("csv", "tensorboard", "wandb", "mlflow", "trackio"),
     "Training",
 )
@@ -153,12 +153,12 @@ def _make_function(task: str, encoder: str | None) -> Callable[..., None]:
         explain: Annotated[bool, typer.Option("--explain", help="Print every option and what decided it.")] = False,
     ) -> None:
         check_overwrite(out, overwrite=overwrite)
-        skip_bad, logger = flag_values.pop(_SKIP_BAD.name, False), flag_values.pop(_LOGGER.name, None)
+        skip_bad, loggers = flag_values.pop(_SKIP_BAD.name, False), flag_values.pop(_LOGGER.name, None) or []
         plan = TrainingPlan.of(estimator, flag_values, config)
         changes: dict[str, Any] = {"progress": False} if quiet else {}
-        if logger in ("csv", "tensorboard"):  # else there would be two of them
+        if {"csv", "tensorboard"} & {*loggers}:  # else there would be two of them
             changes["logs"] = False
-        options: dict[str, Any] = {"skip_bad": skip_bad, "report": not quiet, "logger": logger, **changes}
+        options: dict[str, Any] = {"skip_bad": skip_bad, "report": not quiet, "loggers": loggers, **changes}
         try:
             figures = train_model(plan, train, out, **options, explain=explain)
         except RunFolderError as error:
@@ -179,14 +179,14 @@ def train_model(
     *,
     skip_bad: bool = False,
     report: bool = False,
-    logger: str | None = None,
+    loggers: Sequence[str] = (),
     explain: bool = False,
     **training: Any,
 ) -> dict[str, Any]:
     """Read, train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
     ``skip_bad`` leaves out lines of the training and dev sets that cannot be used; ``report`` prints hints, and a line
-    for each epoch where there is no progress bar; ``logger`` is a tracker of the run; ``explain`` prints the options;
+    for each epoch where there is no progress bar; ``loggers`` are trackers of the run; ``explain`` prints the options;
     ``training`` overrides some.
     """
     from graphattn._devices import find_device
@@ -227,8 +227,8 @@ def train_model(
         if explain:
             resolved = estimator.resolve_options(Facts(examples=count_texts(corpora["training"][0])))
             print(format_options(resolved, set_names=plan.set_names, unused=estimator.unused_options), flush=True)
-        with nullcontext() if logger is None else ignore_launcher_rank(estimator.training):
-            return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, logger=logger)
+        with ignore_launcher_rank(estimator.training) if loggers else nullcontext():
+            return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, loggers=loggers)
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

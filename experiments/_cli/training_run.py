@@ -37,7 +37,7 @@ def fit_and_save(
     tests: Mapping[str, tuple[Any, Any]],
     files: Mapping[str, Sequence[Any]],
     report: bool,
-    logger: str | None,
+    loggers: Sequence[str],
 ) -> dict[str, Any]:
     """Train, measure and save; an interrupted run resumes. Returns the content of ``metrics.json``.
 
@@ -53,10 +53,10 @@ def fit_and_save(
     if report:
         _hint_at_vectors(estimator, examples["training"])
     is_first = is_first_process(estimator.training)
-    tracker = None if logger is None or not is_first else _start_tracker(logger, plan, out, run_dir)
+    trackers = [_start_tracker(name, plan, out, run_dir) for name in dict.fromkeys(loggers) if is_first]
     callbacks = [
         *([EpochLines(estimator.task.dev_search, _find_faster_way(estimator))] if report else []),
-        *([tracker] if tracker else []),
+        *trackers,
     ]
     try:
         estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
@@ -85,10 +85,11 @@ def fit_and_save(
     test_files = name_corpora(estimator.task, plan.values["test"] or ()) if reports else {}
     results = {name_files(test_files[name]): report for name, report in reports.items()}
     estimator.save(out, notes=notes, results=results, corpora=files)
-    if tracker:
+    if trackers:
         if not tests and "dev" in corpora:
             reports["dev"] = estimator.report(*corpora["dev"], unknown="wrong")
-        _log_results(tracker, reports, notes)
+        for tracker in trackers:
+            _log_results(tracker, reports, notes)
     if not estimator.was_stopped_:  # with its checkpoint, training can go on
         finish_run(run_dir, out)
     if unmeasured is not None:

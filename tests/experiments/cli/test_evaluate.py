@@ -21,6 +21,14 @@ def test_metrics_are_json_on_standard_output(graphattn, classifier, corpora_fold
     assert answer.err == f"{report}\n"
 
 
+def test_quiet_leaves_the_json(graphattn, classifier, corpora_folder):
+    loud, quiet = (
+        graphattn("evaluate", classifier, corpora_folder / "reviews.tsv", "--by", "length", *flags)
+        for flags in ([], ["--quiet"])
+    )
+    assert (quiet.code, quiet.out, quiet.err) == (0, loud.out, "")
+
+
 def test_metrics_go_to_a_file_too(graphattn, tagger, corpora_folder, tmp_path):
     answer = graphattn("evaluate", tagger, corpora_folder / "tags.conll", "--out", tmp_path / "metrics.json")
     assert sorted(json.loads(answer.out)) == ["accuracy", "confidence_interval", "f1", "precision", "recall"]

@@ -196,7 +196,7 @@ REVIEWS = [("a good film", "7"), ('dull, "so" dull', "8"), ("", "9")]
 def test_a_table_keeps_all_columns(graphattn, classifier, tmp_path, name, content, out):
     (tmp_path / name).write_text(content)
     answer = graphattn("predict", classifier, tmp_path / name, "--out", tmp_path / out, "--chunk", 2)
-    assert (answer.code, answer.err, answer.out) == (0, "", "")
+    assert (answer.code, answer.err, answer.out) == (0, "", f"3 predictions: {tmp_path / out}\n")
     texts = [text for text, _ in REVIEWS]
     labels = load(classifier).predict(texts).tolist()
     for label, expected in (("id", ["7", "8", "9"]), ("label", labels)):
@@ -366,7 +366,8 @@ def test_a_file_appears_when_it_is_complete(graphattn, classifier, tmp_path):
     )
     (tmp_path / "out.jsonl").write_text("yesterday's")
     (tmp_path / "texts.jsonl").write_text('{"text": "a"}\n')
-    assert graphattn(*command).out == ""
+    assert graphattn(*command).out == f"1 prediction: {tmp_path / 'out.jsonl'}\n"
+    assert graphattn(*command, "--quiet").out == ""
     assert json.loads((tmp_path / "out.jsonl").read_text())["text"] == "a"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "texts.jsonl"]
 

@@ -61,7 +61,7 @@ def test_every_cell_comes_back(graphattn, source, tmp_path):
     for target in ("csv", "tsv", "jsonl", "parquet"):
         out = tmp_path / f"out.{target}"
         answer = graphattn("predict", MODELS / "classify", tmp_path / f"in.{source}", "--out", out, "--chunk", 3)
-        assert (answer.code, answer.out, answer.err) == (0, "", ""), target
+        assert (answer.code, answer.out, answer.err) == (0, f"4 predictions: {out}\n", ""), target
         rows = read(out)
         assert [list(row) for row in rows] == [["id", "text", "note", "label", "confidence"]] * 4
         assert [{name: row[name] for name in ("id", "text", "note")} for row in rows] == ROWS

@@ -59,6 +59,14 @@ def test_logs_are_kept_beside_the_model(graphattn, corpora_folder, tmp_path, tin
     assert (tmp_path / "model.run" / "logs" / "tensorboard").is_dir()
 
 
+def test_a_second_logger_adds_a_tracker(graphattn, corpora_folder, tmp_path, tiny):
+    pytest.importorskip("tensorboard")
+    flags = ["--logger", "csv", "--logger", "tensorboard", "--out", tmp_path / "model"]
+    answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", *flags, *tiny)
+    assert answer.code == 0, answer.err
+    assert {path.name for path in (tmp_path / "model.run" / "logs").iterdir()} == {"csv", "tensorboard"}
+
+
 def test_a_tracker_gets_options_metrics_and_reports(graphattn, corpora_folder, tmp_path, tiny):
     reviews, out = corpora_folder / "reviews.tsv", tmp_path / "model"
     answer = graphattn("train", "classify", reviews, "--test", reviews, "--logger", "csv", "--out", out, *tiny)
