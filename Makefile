@@ -58,7 +58,7 @@ docs: $(VENV)/.installed ## build the documentation site with its API reference 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
 
 clean: ## remove the virtual environment and everything built
-	rm -rf $(VENV) .venv-oldest .venv-3.12 .venv-3.13 .venv-cuda build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-3.12 .venv-3.13 build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)/.python:
 	@for python in $(PYTHON); do \
