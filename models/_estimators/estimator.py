@@ -112,7 +112,7 @@ class Estimator(ScikitLearn):
         dev : (inputs, labels), or inputs with labels, to choose the best epoch; a translator's target may be several
             texts. When None, ``training.dev_fraction`` of the training set is held out
         sample_weight : weight of each example in the loss and in the metrics of held-out ones: weight k is k copies, as
-            docs/train.md explains. A tagger's examples are sentences; a translator's dev metrics ignore weights
+            docs/labels.md explains. A tagger's examples are sentences; a translator's dev metrics ignore weights
         callbacks : Lightning's callbacks for the trainer; picklable for several processes
 
         Ctrl-C ends training and keeps the best epoch so far, or the linear model before the first has ended; a second
