@@ -107,7 +107,8 @@ class Fit:
         self._encode_sets(training)
         check_encoder(self.model, self.corpus)
         self._fit_linear_model()
-        self.inputs.start_embedding(self.model)
+        if self.training.epochs != 0:  # otherwise the encoder is not trained
+            self.inputs.start_embedding(self.model)
         self._train(device)
         self.model.to(device)  # which Lightning left
         self.inputs.finish(self.corpus)

@@ -45,7 +45,7 @@ class WordInputs(TextInputs):
     vectors: npt.NDArray[np.float32] | None = None
     num_trained = 0
     start: Callable[[], npt.NDArray[np.float32]] | None = None
-    """Computes the vectors, which are zeros until :meth:`start_embedding`: what is fitted before does without them."""
+    """Computes the vectors, which are random until :meth:`start_embedding`: what is fitted before does without them."""
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
@@ -64,7 +64,8 @@ class WordInputs(TextInputs):
         if not sets and options.embedding_start == "ppmi":
             self.num_trained = len(self.vocabulary)
             self.start = partial(ppmi_vectors, self._iter_ids(words), self.num_trained, options.embedding, seed)
-            self.vectors = np.zeros((self.num_trained, options.embedding), np.float32)
+            random = np.random.default_rng(seed)
+            self.vectors = random.standard_normal((self.num_trained, options.embedding), np.float32)
         self.fit_features(words)
         self._check_training_texts(words)
         return words
