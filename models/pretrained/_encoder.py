@@ -111,7 +111,7 @@ class PretrainedEncoder(Encoder):
         self.architecture, self.width = architecture, architecture.hidden
         self.max_length = architecture.max_length if max_length is None else max_length
         require_range("max_length", self.max_length, min=1)
-        self.layer_heads = parse_layer_heads(heads or "", architecture)
+        self.layer_heads = parse_layer_heads(heads or "", architecture.heads, architecture.relations)
         self.gradient_checkpointing, self.frozen_layers, self.frozen_embedding = False, 0, False
         width = architecture.embedding
         self.embedding = PretrainedEmbedding(architecture.vocabulary, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import cast
 
@@ -146,15 +146,15 @@ def make_norm(architecture: Architecture, width: int) -> LayerNorm:
     return LayerNorm(width, architecture.norm_eps, bias=architecture.norm_bias)
 
 
-def parse_layer_heads(heads: str | Mapping[str, int], architecture: Architecture) -> list[dict[str, int]]:
-    """Read relation -> number of heads, for each layer.
+def parse_layer_heads(heads: str | Mapping[str, int], num_heads: int, relations: Sequence[str]) -> list[dict[str, int]]:
+    """Read relation -> number of heads, for each layer; ``relations`` are those of the layers in pretraining.
 
     ``"window:257|global=12"`` is for all layers; with ``"4-5:all=10,dependency=2; 0:window:3"`` other layers keep their
     edges. A relation without a number has all heads. The first heads of a layer get the first relation.
     """
-    layers = [{relation: architecture.heads} for relation in architecture.relations]
+    layers = [{relation: num_heads} for relation in relations]
     if isinstance(heads, Mapping):
-        return [_parse_heads_of_layer(heads, architecture.heads) for _ in layers]
+        return [_parse_heads_of_layer(heads, num_heads) for _ in layers]
     for part in filter(None, map(str.strip, heads.split(";"))):
         match = _LAYERS.match(part)
         first, last = (0, len(layers) - 1) if match is None else (int(match[1]), int(match[2] or match[1]))
@@ -163,7 +163,7 @@ def parse_layer_heads(heads: str | Mapping[str, int], architecture: Architecture
                 f"{{heads}}: {part!r} names layers {first} to {last}; the model has 0 to {len(layers) - 1}",
                 options=("heads",),
             )
-        counts = _parse_heads_of_layer(part if match is None else part[match.end() :], architecture.heads)
+        counts = _parse_heads_of_layer(part if match is None else part[match.end() :], num_heads)
         layers[first : last + 1] = [counts] * (last + 1 - first)
     return layers
 

@@ -4,6 +4,7 @@ import networkx as nx
 
 FLOORS = {"graphattn": 0, "graphattn.builders": 1, "graphattn.models": 2, "graphattn.experiments": 3}
 FLOORS["graphattn.__main__"] = 3  # python -m graphattn
+FLOORS["graphattn.transformers"] = 2  # models of transformers, beside their readers
 # DGL is no longer maintained: one module imports it, and one backend calls it.
 DGL_IMPORTER = "graphattn._dgl_graphs"
 DGL_CALLERS = {"graphattn", "graphattn._backends.dgl", "graphattn.experiments._cli.build"}

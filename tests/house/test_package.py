@@ -32,7 +32,7 @@ GROUND_FLOOR_NEEDS = {
     "dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "sklearn", "torch", "torch_geometric",
     "triton", "typing_extensions",
 }  # fmt: skip
-UPPER_FLOORS = {"graphattn.builders", "graphattn.models", "graphattn.experiments"}
+UPPER_FLOORS = {"graphattn.builders", "graphattn.models", "graphattn.experiments", "graphattn.transformers"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,411 @@
+"""Attention of models of ``transformers`` along edges: functions for its interfaces of masks and of attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from graphattn._attention import attend, attend_layer
+from graphattn._edges import Edges
+from graphattn._ragged import Ints
+from graphattn._transforms import opaque
+from graphattn.exceptions import ConfigError
+
+NAME = "graphattn"
+"""The value of ``attn_implementation``."""
+_WITHOUT_EFFECT = frozenset(
+    "cache_position cu_seq_lens_k cu_seq_lens_q cu_seqlens deterministic encoder_attention_mask encoder_hidden_states "
+    "hidden_states input_ids inputs_embeds is_causal layer_idx max_length_k max_length_q num_items_in_batch "
+    "output_attentions output_hidden_states output_router_logits past_key_values position_embeddings position_ids "
+    "return_dict seq_idx sliding_window token_type_ids use_cache".split()
+)
+"""Settings whose effect is in the mask, in queries and keys, or outside of attention."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskEdges:
+    """The pairs that a mask shows, as edges between the rows of a flattened batch.
+
+    Of a padded batch, ``visible`` is the (B, Lq, Lk) mask; of packed texts, ``packed_lengths`` are (B,). ``bias`` are
+    (E, 1 or heads) scores in CSC order that the mask adds.
+    """
+
+    edges: Edges
+    visible: Tensor | None = None
+    packed_lengths: Ints | None = None
+    bias: Tensor | None = None
+
+    @cached_property
+    def real(self) -> Tensor:
+        """(B Lk,) whether a token is no padding: some token sees it."""
+        if self.visible is None:
+            return torch.ones(self.edges.num_sources, dtype=torch.bool, device=self.edges.indptr.device)
+        return self.visible.any(1).flatten()
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """(B,) real tokens of each text."""
+        if self.packed_lengths is not None:
+            return self.packed_lengths
+        assert self.visible is not None
+        return self.visible.any(1).sum(1).cpu().numpy()
+
+    @cached_property
+    def is_causal(self) -> bool:
+        """Whether no token sees a later one."""
+        return not bool((self.edges.sources > self.edges.destinations).any())
+
+
+class Heads(NamedTuple):
+    """What the heads of a layer attend along.
+
+    ``edges`` and ``counts`` are those of consecutive heads, between ``rows`` of the flattened batch; None for all rows.
+    ``names`` are the relations' names, empty for the model's own edges.
+    """
+
+    edges: Sequence[Edges]
+    counts: Sequence[int]
+    rows: Tensor | None = None
+    names: Sequence[str] = ()
+
+
+class Watcher:
+    """What sees, and may change, the edges of a model's layers while a context is open."""
+
+    def begin_layer(self, module: nn.Module) -> None:
+        """Count a call of a layer's attention."""
+
+    def choose(self, module: nn.Module, mask: MaskEdges) -> Heads | None:
+        """The edges of a layer's heads; None for those of the model."""
+        return None
+
+    @property
+    def records(self) -> bool:
+        """Whether it needs the weights."""
+        return False
+
+    def record(self, head: Heads, weights: Sequence[Tensor], mask: MaskEdges) -> None:
+        """Take the (E, heads) weights of a layer, in the order of edge ids, for each of its relations."""
+
+
+WATCHERS: WeakKeyDictionary[nn.Module, list[Watcher]] = WeakKeyDictionary()
+"""Module -> the open contexts of its model, outermost first."""
+_PACKED: ContextVar[Ints | None] = ContextVar("_PACKED", default=None)
+_READ_MASKS: Any = WeakTensorKeyDictionary()
+"""Mask -> its :class:`MaskEdges`, since all layers share it."""
+
+
+@contextmanager
+def packed(lengths: Ints) -> Iterator[None]:
+    """Let a model read the texts of these lengths as one row, one after another, without padding."""
+    token = _PACKED.set(lengths)
+    try:
+        yield
+    finally:
+        _PACKED.reset(token)
+
+
+def make_mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int = 0,
+    kv_offset: int = 0,
+    mask_function: Callable[..., Tensor] | None = None,
+    attention_mask: Tensor | None = None,
+    **settings: Any,
+) -> Tensor | MaskEdges:
+    """The mask of a family's rule; of packed texts, their edges.
+
+    Returns
+    -------
+    (B, 1, Lq, Lk) as for ``eager``, so that families with an attention of their own are right, too: zero where a token
+    sees another, else the least number
+    """
+    from transformers.masking_utils import eager_mask, sdpa_mask
+
+    settings |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False, "mask_function": mask_function}
+    lengths = _PACKED.get()
+    if lengths is None:
+        return eager_mask(
+            batch_size, q_length, kv_length, q_offset, kv_offset, attention_mask=attention_mask, **settings
+        )
+    longest = int(lengths.max())
+    visible: Any = sdpa_mask(1, longest, longest, **settings)
+    return MaskEdges(_repeat_mask(visible[0, 0], lengths), packed_lengths=lengths)
+
+
+def _repeat_mask(visible: Tensor, lengths: Ints) -> Edges:
+    """The edges of texts of these lengths, of which each sees what the first tokens of a (L, L) mask see."""
+    sizes = torch.from_numpy(lengths).to(visible.device)
+    starts = torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)
+    stops = starts + torch.repeat_interleave(sizes, sizes)
+    positions = torch.arange(len(starts), device=visible.device) - starts
+    counts, first, contiguous = _find_ranges(visible)
+    if contiguous:
+        low = torch.minimum(starts + first[positions], stops)
+        high = torch.minimum(low + counts[positions], stops)
+        return Edges.of_ranges(low.int(), high.int(), len(starts))
+    key = visible.nonzero(as_tuple=True)[1]
+    degrees = counts[positions]
+    sees = torch.repeat_interleave(torch.arange(len(starts), device=visible.device), degrees)
+    slots = torch.arange(len(sees), device=visible.device) - torch.repeat_interleave(
+        degrees.cumsum(0) - degrees, degrees
+    )
+    sources = starts[sees] + key[(counts.cumsum(0) - counts)[positions][sees] + slots]
+    inside = sources < stops[sees]
+    return _edges_by_destination(sources[inside], sees[inside], len(starts), len(starts))
+
+
+def _find_ranges(visible: Tensor) -> tuple[Tensor, Tensor, bool]:
+    """Of each row of a mask the number of visible sources and the first one; and whether all sources are contiguous."""
+    counts = visible.sum(-1)
+    seen = visible.to(torch.uint8)
+    first, last = seen.argmax(-1), visible.shape[-1] - seen.flip(-1).argmax(-1)
+    return counts, first, bool(((last - first == counts) | (counts == 0)).all())
+
+
+def _edges_by_destination(sources: Tensor, destinations: Tensor, num_sources: int, num_destinations: int) -> Edges:
+    """Edges whose destinations ascend."""
+    degrees = torch.bincount(destinations, minlength=num_destinations)
+    indptr = torch.zeros(num_destinations + 1, dtype=torch.int32, device=sources.device)
+    torch.cumsum(degrees, 0, out=indptr[1:])
+    return Edges(indptr, sources.int(), num_sources, checked=True)
+
+
+def edges_of_mask(visible: Tensor) -> Edges:
+    """Edges between the rows of a flattened batch, from a (B, Lq, Lk) mask.
+
+    Examples
+    --------
+    >>> edges_of_mask(torch.tensor([[[True, False], [True, True]]])).indices.tolist()
+    [0, 0, 1]
+    """
+    batch, queries, keys = visible.shape
+    counts, first, contiguous = _find_ranges(visible)
+    starts = torch.arange(batch, device=visible.device) * keys
+    if contiguous:
+        low = (first + starts[:, None]).flatten()
+        return Edges.of_ranges(low.int(), (low + counts.flatten()).int(), batch * keys)
+    text, query, key = visible.nonzero(as_tuple=True)
+    return _edges_by_destination(starts[text] + key, text * queries + query, batch * keys, batch * queries)
+
+
+def _read_mask(mask: Tensor | MaskEdges | None, query: Tensor, key: Tensor) -> MaskEdges:
+    """The edges of a mask; of all pairs of a text's tokens if there is none."""
+    batch, length, keys = len(query), query.shape[2], key.shape[2]
+    lengths = _PACKED.get()
+    if isinstance(mask, MaskEdges):
+        return mask
+    if lengths is not None:
+        if mask is not None and not bool(_is_visible(mask).all()):
+            raise ConfigError("it makes its own mask, and reads each text apart")
+        return _all_edges_of(lengths, query.device)
+    if mask is None:
+        visible = torch.ones(batch, length, keys, dtype=torch.bool, device=query.device)
+        return MaskEdges(edges_of_mask(visible), visible)
+    if mask not in _READ_MASKS:
+        _READ_MASKS[mask] = _read_tensor(mask, batch, length, keys)
+    return _READ_MASKS[mask]
+
+
+def _all_edges_of(lengths: Ints, device: torch.device) -> MaskEdges:
+    sizes = torch.from_numpy(lengths).int().to(device)
+    stops = torch.repeat_interleave(sizes.cumsum(0).int(), sizes)
+    return MaskEdges(
+        Edges.of_ranges(stops - torch.repeat_interleave(sizes, sizes), stops, len(stops)), packed_lengths=lengths
+    )
+
+
+def _is_visible(mask: Tensor) -> Tensor:
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+
+
+def _read_tensor(mask: Tensor, batch: int, length: int, keys: int) -> MaskEdges:
+    """The edges of a (B or 1, heads or 1, Lq or 1, Lk) mask of booleans, or of numbers that are added to scores."""
+    if mask.dim() != 4 or not (mask.dtype == torch.bool or mask.is_floating_point()):
+        raise ConfigError(f"its mask is {mask.dtype} of shape {tuple(mask.shape)}; expected (batch, heads, L, L)")
+    mask = mask[..., :keys].expand(batch, -1, length, keys)
+    seen = _is_visible(mask)
+    visible = seen.any(1)
+    edges = edges_of_mask(visible)
+    added = mask.new_zeros((), dtype=torch.float32) if mask.dtype == torch.bool else mask
+    if bool((seen == visible[:, None]).all()) and not bool((added * seen).any()):
+        return MaskEdges(edges, visible)
+    return MaskEdges(edges, visible, bias=_at_edges(torch.where(seen, added, -math.inf), edges))
+
+
+def _at_edges(values: Tensor, edges: Edges) -> Tensor:
+    """(E, heads) values of the edges in CSC order, out of (B or 1, heads, Lq or 1, Lk)."""
+    batch, _, queries, keys = values.shape
+    text, key = edges.sources // keys, edges.sources % keys
+    query = edges.destinations % (edges.num_destinations // (edges.num_sources // keys))
+    by_pair = values.permute(0, 2, 3, 1)
+    return by_pair[text if batch > 1 else 0, query if queries > 1 else 0, key]
+
+
+@opaque
+def attend_edges(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | MaskEdges | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    position_bias: Tensor | None = None,
+    **settings: Any,
+) -> tuple[Tensor, None]:
+    """Attention for ``AttentionInterface``: equal to that of ``eager``, along the edges that the mask shows.
+
+    Parameters
+    ----------
+    module : the layer's attention
+    query : (B, H, Lq, D)
+    key, value : (B, H or a divisor of it, Lk, D) and (B, H or a divisor, Lk, D_v)
+    attention_mask : of :func:`make_mask`, or a family's own
+    scaling : factor on the dot products, 1/sqrt(D) when None
+    dropout : probability with which a weight is dropped
+    softcap : scores s become softcap * tanh(s / softcap)
+    s_aux : (H,) score of a further token, whose value is zero (a sink)
+    position_bias : (B or 1, H, Lq, Lk), added to the scores
+
+    Returns
+    -------
+    (B, Lq, H, D_v)
+
+    Raises
+    ------
+    ConfigError
+        for a setting that changes attention in a way that this function does not know
+    """
+    unknown = sorted(name for name, setting in settings.items() if setting is not None and name not in _WITHOUT_EFFECT)
+    if unknown:
+        raise ConfigError(
+            f"{type(module).__name__} gives its attention the setting {unknown[0]!r}, which attn_implementation="
+            f"{NAME!r} does not know; use 'eager'"
+        )
+    mask = _read_mask(attention_mask, query, key)
+    batch, heads, length = query.shape[:3]
+    key, value = (each.repeat_interleave(heads // each.shape[1], dim=1) for each in (key, value))
+    rows = tuple(each.transpose(1, 2).flatten(0, 1) for each in (query, key, value))
+    watchers = WATCHERS.get(module, [])
+    for watcher in watchers:
+        watcher.begin_layer(module)
+    chosen = next(filter(None, (watcher.choose(module, mask) for watcher in reversed(watchers))), None)
+    head = Heads([mask.edges], [heads]) if chosen is None else chosen
+    if head.rows is not None:
+        rows = tuple(each[head.rows] for each in rows)
+    bias = None
+    if position_bias is not None or mask.bias is not None:
+        added = [_bias_of(each, mask) for each in (mask.bias, position_bias) if each is not None]
+        bias = sum(added[1:], added[0]).expand(-1, heads)
+        if chosen is not None:
+            raise ConfigError(
+                f"{type(module).__name__} adds a bias to the scores of its own edges; other edges cannot be chosen"
+            )
+    record = any(watcher.records for watcher in watchers)
+    out, weights = _attend(head, rows, scaling, dropout, softcap, s_aux, bias, record)
+    if record:
+        for watcher in watchers:
+            watcher.record(head, weights, mask)
+    if head.rows is not None:
+        out = out.new_zeros(batch * length, *out.shape[1:]).index_copy(0, head.rows, out)
+    return out.view(batch, length, heads, -1), None
+
+
+def _bias_of(values: Tensor, mask: MaskEdges) -> Tensor:
+    return values if values.dim() == 2 else _at_edges(values, mask.edges)
+
+
+def _attend(
+    head: Heads,
+    rows: tuple[Tensor, ...],
+    scaling: float | None,
+    dropout: float,
+    softcap: float | None,
+    sinks: Tensor | None,
+    bias: Tensor | None,
+    return_weights: bool,
+) -> tuple[Tensor, Sequence[Tensor]]:
+    """(N_dst, H, D_v) outputs and, on request, the weights of each relation; ``bias`` is in CSC order."""
+    query, key, value = rows
+    if softcap is None and sinks is None:
+        biases = None if bias is None else [head.edges[0].by_id(bias)]
+        out, weights = attend_layer(
+            head.edges,
+            head.counts,
+            (query, key, value),
+            scale=scaling,
+            biases=biases,
+            dropout=dropout,
+            return_weights=return_weights,
+        )
+        return out, weights or []
+    outputs, by_relation, first = [], [], 0
+    scale = 1 / math.sqrt(query.shape[2]) if scaling is None else scaling
+    for edges, count in zip(head.edges, head.counts, strict=True):
+        heads = slice(first, first + count)
+        first += count
+        scores = _score_edges(edges, query[:, heads], key[:, heads]) * scale
+        scores = scores if softcap is None else softcap * torch.tanh(scores / softcap)
+        scores = scores if bias is None else scores + bias[:, heads]
+        values = value[:, heads]
+        slots = None
+        if sinks is not None:
+            edges, slots = _add_sink(edges)
+            sink = sinks[heads].to(scores.dtype).expand(edges.num_edges, -1)
+            scores = sink.index_copy(0, slots, scores)
+            values = torch.cat([values, values.new_zeros(1, *values.shape[1:])])
+        no_query = query.new_zeros(edges.num_destinations, count, 1)
+        no_key = query.new_zeros(edges.num_sources, count, 1)
+        out, of_heads = attend(
+            edges,
+            no_query,
+            no_key,
+            values,
+            scale=1.0,
+            bias=edges.by_id(scores),
+            dropout=dropout,
+            return_weights=True,
+        )
+        outputs.append(out)
+        by_relation.append(of_heads if slots is None else of_heads[slots])
+    return torch.cat(outputs, 1), by_relation
+
+
+def _score_edges(edges: Edges, query: Tensor, key: Tensor) -> Tensor:
+    """(E, H) products of the ends of edges in CSC order, head by head, so that copies stay small."""
+    by_head = [
+        (query[:, head][edges.destinations] * key[:, head][edges.sources]).sum(-1) for head in range(query.shape[1])
+    ]
+    return torch.stack(by_head, 1)
+
+
+def _add_sink(edges: Edges) -> tuple[Edges, Tensor]:
+    """Edges from one further source to all destinations, last of each; and the (E,) new slots of the others."""
+    slots = torch.arange(edges.num_edges, device=edges.indptr.device) + edges.destinations
+    shifts = torch.arange(edges.num_destinations + 1, device=edges.indptr.device, dtype=edges.indptr.dtype)
+    sources = edges.indices.new_full((edges.num_edges + edges.num_destinations,), edges.num_sources)
+    sources[slots] = edges.indices
+    return Edges(edges.indptr + shifts, sources, edges.num_sources + 1, checked=True), slots
+
+
+def register() -> None:
+    """Make ``attn_implementation="graphattn"`` known to ``transformers``."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(NAME, attend_edges)
+    AttentionMaskInterface.register(NAME, make_mask)

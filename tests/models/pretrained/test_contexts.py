@@ -1,0 +1,216 @@
+"""Edges of a model of transformers are chosen and shown while a context is open."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn import Edges, TextGraphBuilder
+from graphattn.exceptions import ConfigError
+
+transformers = pytest.importorskip("transformers")
+hub = pytest.importorskip("graphattn.transformers")
+
+LENGTHS = 6, 9, 4
+SIZES = {"vocab_size": 60, "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+FAMILIES = {
+    "Bert": {},
+    "Roberta": {},
+    "ModernBert": {"local_attention": 4},
+    "Gemma2": {"head_dim": 8, "num_key_value_heads": 2, "sliding_window": 4, "attn_logit_softcapping": 0.5},
+    "Qwen3": {"head_dim": 8, "num_key_value_heads": 2},
+    "GptOss": {"head_dim": 8, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2},
+}
+SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+
+
+def make_models(name="Bert", kind="Model", **options):
+    """The same random model with eager attention, and with edges."""
+    config = getattr(transformers, f"{name}Config")(**SIZES, **FAMILIES[name], **SPECIAL, **options)
+    torch.manual_seed(0)
+    factory = getattr(transformers, f"Auto{kind}")
+    eager = factory.from_config(copy.deepcopy(config), attn_implementation="eager").eval()
+    for weights in eager.parameters():
+        weights.data += 0.1 * torch.randn_like(weights)
+    edges = factory.from_config(copy.deepcopy(config), attn_implementation="graphattn").eval()
+    edges.load_state_dict(eager.state_dict())
+    return eager, edges
+
+
+@pytest.fixture
+def inputs():
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 60, (len(LENGTHS), max(LENGTHS)), generator=generator)
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    return {"input_ids": ids * mask, "attention_mask": mask.long()}
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_weights_equal_output_attentions(name, side, inputs):
+    eager, model = make_models(name)
+    if side == "left":
+        inputs = {key: values.flip(1) for key, values in inputs.items()}
+    real = inputs["attention_mask"].bool()
+    with torch.no_grad(), hub.capture(model) as weights:
+        model(**inputs)
+        expected = eager(**inputs, output_attentions=True).attentions
+    assert len(weights) == len(LENGTHS)
+    for text, attention in enumerate(weights):
+        for layer, dense in enumerate(expected):
+            for head in range(4):
+                found = torch.from_numpy(attention.matrix(layer=layer, head=head).toarray())
+                torch.testing.assert_close(found, dense[text, head][real[text]][:, real[text]], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["Bert", "Roberta", "ModernBert", "Gemma2", "Qwen3"])
+def test_gradients_equal_eager(name, inputs):
+    real = inputs["attention_mask"].bool()
+    for model in (models := make_models(name)):
+        model.train(False)(**inputs).last_hidden_state[real].square().sum().backward()
+    for (parameter, expected), (_, found) in zip(*(model.named_parameters() for model in models), strict=True):
+        if expected.grad is not None:
+            torch.testing.assert_close(found.grad, expected.grad, atol=2e-4, rtol=2e-3, msg=parameter)
+
+
+def test_chosen_edges_equal_masks(inputs):
+    """Half of the heads see a window, the others everything; the reference gets an additive mask for each head."""
+    eager, model = make_models()
+    distances = (torch.arange(9)[:, None] - torch.arange(9)).abs()
+    shown = torch.stack([distances <= 1] * 2 + [distances >= 0] * 2) & inputs["attention_mask"].bool()[:, None, None]
+    mask = torch.where(shown, 0.0, torch.finfo(torch.float32).min)
+    with torch.no_grad(), hub.edges(model, "window:3=2,all=2"), hub.capture(model) as weights:
+        found = model(**inputs).last_hidden_state
+        expected = eager(inputs["input_ids"], attention_mask=mask).last_hidden_state
+    real = inputs["attention_mask"].bool()
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-4)
+    assert {each.relation for each in weights[0].maps} == {"window:3", "all"}
+
+
+@pytest.mark.parametrize("name", ["Bert", "Gemma2", "GptOss"])
+def test_edges_of_every_kind_give_the_same_states(name, inputs):
+    _, model = make_models(name)
+    batch = TextGraphBuilder(["window:3|global"], cls=False).text_batch([["w"] * length for length in LENGTHS])
+    given = Edges.of(batch)
+    states = []
+    for heads in ("window:3|global", given, batch, [given, "window:3|global"], "0-1:window:3|global"):
+        with torch.no_grad(), hub.edges(model, heads):
+            states.append(model(**inputs).last_hidden_state)
+    for other in states[1:]:
+        torch.testing.assert_close(other, states[0])
+
+
+def test_relations_of_words_come_from_a_graph(inputs):
+    _, model = make_models()
+    texts = [["w"] * length for length in LENGTHS]
+    batch = TextGraphBuilder(["window:5", "random:2"], cls=False).text_batch(texts)
+    with torch.no_grad(), hub.edges(model, "window:5=2,random:2=2", graph=batch), hub.capture(model) as weights:
+        model(**inputs)
+    assert len(weights[0].maps) == 4
+    assert weights[0].only(relation="random:2").table().shape[0] == 2 * 2 * 2 * LENGTHS[0]
+
+
+def test_edges_of_decoders_begin_at_earlier_tokens(inputs):
+    _, model = make_models("Qwen3")
+    with torch.no_grad(), hub.edges(model, "window:5"), hub.capture(model) as weights:
+        model(**inputs)
+    table = weights[1].table()
+    assert (table.source <= table.target).all()
+    assert (table.target - table.source).max() == 2
+
+
+def test_layers_without_a_choice_keep_their_edges(inputs):
+    _, model = make_models("ModernBert")
+    with torch.no_grad(), hub.capture(model) as expected:
+        model(**inputs)
+    with torch.no_grad(), hub.edges(model, "0:window:1"), hub.capture(model) as found:
+        model(**inputs)
+    assert found[0].only(layer=1).table().shape == expected[0].only(layer=1).table().shape
+    assert len(found[0].only(layer=0, head=0).table()) == LENGTHS[0]
+
+
+def test_gradient_checkpointing_keeps_the_edges(inputs):
+    _, model = make_models()
+    gradients = []
+    for is_checkpointed in (False, True):
+        if is_checkpointed:
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.zero_grad()
+        model.train()
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        for layer in model.encoder.layer:
+            layer.attention.self.dropout.p = 0.0
+        with hub.edges(model, ["window:3", "window:5"]):
+            model(**inputs).last_hidden_state.square().sum().backward()
+        gradients.append(model.encoder.layer[0].attention.self.query.weight.grad.clone())
+    torch.testing.assert_close(*gradients)
+
+
+def test_models_that_attend_otherwise_are_errors(inputs):
+    config = transformers.BloomConfig(vocab_size=60, hidden_size=32, n_layer=2, n_head=4)
+    model = transformers.BloomModel._from_config(config, attn_implementation="graphattn").eval()
+    with pytest.raises(ConfigError, match="0 times"), hub.capture(model):
+        model(**inputs)
+
+
+def test_wrong_choices_are_errors(inputs):
+    eager, model = make_models()
+    with pytest.raises(ConfigError, match="attn_implementation"), hub.capture(eager):
+        pass
+    for heads, match in (
+        ("window:3=3", "has 3 heads"),
+        (["all"], "1 choices"),
+        ("dependency", "graph"),
+        (Edges.of(torch.zeros(2, 1, dtype=torch.long), num_nodes=(2, 2)), "without padding"),
+    ):
+        with pytest.raises(ConfigError, match=match), hub.edges(model, heads):
+            model(**inputs)
+    with hub.capture(model) as weights, pytest.raises(ConfigError, match="call the model"):
+        _ = weights[0]
+
+
+def test_tokens_have_names_and_words(inputs):
+    class Pieces:
+        all_special_tokens = ("[CLS]",)
+
+        def convert_ids_to_tokens(self, ids):
+            return ["[CLS]", "un", "##known", *["w"] * (len(ids) - 3)]
+
+    _, model = make_models()
+    with torch.no_grad(), hub.capture(model, Pieces()) as weights:
+        model(**inputs)
+    assert weights[2].tokens == {"text": ("[CLS]", "un", "known", "w")}
+    assert list(weights[2].sentences["text"].words) == ["[CLS]", "unknown", "w"]
+
+
+@pytest.mark.slow
+def test_trainer_trains_as_with_eager(inputs, tmp_path):
+    pytest.importorskip("accelerate")
+    losses = []
+    rows = [
+        {**{key: values[row] for key, values in inputs.items()}, "labels": torch.tensor(row % 2)}
+        for row in range(len(LENGTHS))
+    ]
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    for model in make_models(kind="ModelForSequenceClassification", **no_dropout):
+        arguments = transformers.TrainingArguments(
+            tmp_path, max_steps=3, per_device_train_batch_size=3, logging_steps=1, report_to=[], use_cpu=True
+        )
+        trainer = transformers.Trainer(model, arguments, train_dataset=rows)
+        trainer.train()
+        losses.append([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
+    assert len(losses[0]) == 3
+    np.testing.assert_allclose(losses[0], losses[1], atol=1e-4)
+
+
+def test_adapters_of_peft_train(inputs):
+    peft = pytest.importorskip("peft")
+    _, model = make_models()
+    adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules=["query", "value"]))
+    with hub.edges(adapted, "window:3"), hub.capture(adapted) as weights:
+        adapted(**inputs).last_hidden_state.sum().backward()
+    assert len(weights) == len(LENGTHS)
+    assert any(each.grad is not None for name, each in adapted.named_parameters() if "lora" in name)
