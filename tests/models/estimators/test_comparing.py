@@ -62,6 +62,8 @@ def test_regressors_list_the_largest_difference_first(fitted, corpus):
     assert report.comparisons["other"].other_score == pytest.approx(100 * np.corrcoef(numbers, other)[0, 1])
     assert [row["text"] for row in report.disagreements] == texts[::-1]
     assert compare(regressor, np.ones(len(texts)), texts, numbers).other_score == 0
+    rounded = [row["value"] for row in regressor.predict_rows(texts)]
+    assert compare(regressor, rounded, texts, numbers).p_value == 1
 
 
 @pytest.mark.slow
