@@ -115,6 +115,9 @@ def inspect(
     words: Annotated[
         bool, typer.Option("--words", help="Instead of edges, the words that decide the prediction.")
     ] = False,
+    label: Annotated[
+        str | None, typer.Option(help="With --words: explain this class, not the predicted one (why not B?).")
+    ] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the page with a text field; TEXT may be a second model.")
     ] = False,
@@ -138,7 +141,8 @@ def inspect(
     a folder.
 
     With --words, prints what each word adds to the log-odds of the prediction (integrated gradients, of all branches
-    of the model); --out is then a .parquet or .csv file, --html the text with coloured words.
+    of the model); --out is then a .parquet or .csv file, --html the text with coloured words, --picture a bar for each
+    word. --label explains another class than the predicted one.
     """
     load = partial(_load, parser=parser, device=device, heads=pretrained_heads, max_length=pretrained_length)
     selection = {"layer": layer, "head": head, "relation": relation}
@@ -153,11 +157,13 @@ def inspect(
     _reject(_set_flags(host=host, port=port), "only --serve listens")
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
+    if label is not None and not words:
+        raise ConfigError("--label is the class that --words explains; give both")
     inspection = Inspection(load, model, text, CorpusOptions(**flag_values), top, out, picture, html, other)
     if words:
-        unused = _set_flags(picture=picture, other=other, summary=summary or None)
+        unused = _set_flags(other=other, summary=summary or None)
         _reject([*selecting, *unused], "--words shows words, not edges")
-        _inspect_words(inspection)
+        _inspect_words(inspection, label)
     elif summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
@@ -225,8 +231,11 @@ def _inspect_texts(inspection: Inspection, selection: dict[str, Any], by: list[s
         print(inspection.html)
 
 
-def _inspect_words(inspection: Inspection) -> None:
-    """Print the words with the largest attributions in each text; write the attributions of all words."""
+def _inspect_words(inspection: Inspection, label: str | None) -> None:
+    """Print the words with the largest attributions in each text; write the attributions of all words.
+
+    ``label`` is the class that they explain, the predicted one when None.
+    """
     from graphattn.models.inspection._files import save_table
     from graphattn.models.inspection.attributions import word_attributions
     from graphattn.models.inspection.attributions._words import words_html
@@ -234,16 +243,28 @@ def _inspect_words(inspection: Inspection) -> None:
     inspection.check_files((".parquet", ".csv"))
     estimator = inspection.load(inspection.model)
     texts = inspection.read_texts(estimator)
+    if inspection.picture is not None:
+        first_two = list(islice(texts, 2))
+        if len(first_two) > 1:
+            raise ConfigError("a {picture} shows one text, but there are more; give one", options=("picture",))
+        texts = iter(first_two)
+    explain = partial(word_attributions, estimator, label=None if label is None else _find_class(estimator, label))
     explained, branches = [], []
-    for number, attributions in enumerate(_of_each(partial(word_attributions, estimator), texts)):
+    for number, attributions in enumerate(_of_each(explain, texts)):
         if number:
             print()
         print("\n".join(_format_words(attributions, inspection.top)), flush=True)
         branches.append(attributions.branches)
+        if inspection.picture is not None:
+            from graphattn.experiments.drawing import draw_words
+
+            draw_words(attributions, inspection.picture)
         if inspection.out is not None or inspection.html is not None:
             attributions.table.insert(0, "sentence", number)
             explained.append(attributions)
     _print_note(branches)
+    if inspection.picture is not None:
+        print(inspection.picture)
     if inspection.out is not None:
         import pandas as pd
 
@@ -253,6 +274,16 @@ def _inspect_words(inspection: Inspection) -> None:
             file.write('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Words that decide</title>\n')
             file.writelines(f"{words_html(attributions)}\n" for attributions in explained)
         print(inspection.html)
+
+
+def _find_class(estimator: Estimator, label: str) -> Any:
+    """The class of this name; a class may be a number."""
+    classes: dict[str, Any] = {str(each): each for each in getattr(estimator, "classes_", ())}
+    if not classes:
+        raise ConfigError("--label is for models with classes; leave it out")
+    if label not in classes:
+        raise ConfigError(f"--label is {label!r}, but the classes are: {', '.join(classes)}")
+    return classes[label]
 
 
 def _format_words(attributions: WordAttributions, top: int) -> list[str]:

@@ -11,6 +11,7 @@ from graphattn.experiments.drawing._distances import draw_distances
 from graphattn.experiments.drawing._graph import draw_graph
 from graphattn.experiments.drawing._matrices import draw_matrices
 from graphattn.experiments.drawing._probability_curves import draw_probability_curves
+from graphattn.experiments.drawing._words import draw_words
 
 __all__ = [
     "draw_arcs",
@@ -20,4 +21,5 @@ __all__ = [
     "draw_graph",
     "draw_matrices",
     "draw_probability_curves",
+    "draw_words",
 ]

@@ -132,7 +132,7 @@ def test_the_words_that_decide_add_up_to_the_log_odds(graphattn, classifier, pai
     assert {row.split()[0] for row in tags[4:7]} == {"Ada", "saw", "Rome"}
 
 
-@pytest.mark.parametrize("flag", ["--layer=0", "--by=head", "--picture=a.png", "--summary", "--other=model"])
+@pytest.mark.parametrize("flag", ["--layer=0", "--by=head", "--summary", "--other=model"])
 def test_words_have_no_edges(graphattn, classifier, flag):
     answer = graphattn("inspect", classifier, "a film", "--words", flag)
     assert answer.error == f"--words shows words, not edges; leave {flag.split('=')[0]} out"
@@ -393,6 +393,22 @@ def test_no_text(graphattn, classifier):
     answer = graphattn("inspect", classifier)
     assert answer.code == 2
     assert "give a text or a file, or --serve" in answer.err
+
+
+def test_words_of_another_class_and_their_picture(graphattn, classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    predicted = load(classifier).predict(["a good film"])[0]
+    (other,) = {*load(classifier).classes_.tolist()} - {predicted}
+    said = lines(graphattn("inspect", classifier, "a good film", "--words", "--label", other, "--picture", "words.svg"))
+    assert said[1].startswith(f"log-odds of {other}: ")
+    assert said[-1] == "words.svg"
+    assert "good" in Path("words.svg").read_text()
+    error = graphattn("inspect", classifier, "a good film", "--words", "--label", "none").error
+    assert error == f"--label is 'none', but the classes are: {', '.join(load(classifier).classes_)}"
+    assert "give both" in graphattn("inspect", classifier, "a good film", "--label", other).error
+    Path("two.txt").write_text("a film\na plot\n")
+    error = graphattn("inspect", classifier, "two.txt", "--words", "--picture", "words.svg").error
+    assert error == "a --picture shows one text, but there are more; give one"
 
 
 @pytest.mark.parametrize("flags", [(), ("--words",)])

@@ -20,6 +20,7 @@ from graphattn.experiments.papers._figures import draw_experiment
 from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.reports import ClassProbabilities, Outcomes
 from graphattn.models.inspection import summarise
+from graphattn.models.inspection.attributions import word_attributions
 
 CURVES = {"a": [(1.0, 2.0), (10.0, 3.0)]}
 FIGURE = Experiment("some", "figure 1", "", (Row("duo / 10", "cr", "duo"),), ("mse",), curves="K")
@@ -38,6 +39,7 @@ DRAWINGS = {
     ),
     "draw_matrices": lambda model, *path: drawing.draw_matrices(model.attention(["dogs", "bark"]), *path),
     "draw_probability_curves": lambda _, *path: drawing.draw_probability_curves(PROBABILITIES, *path),
+    "draw_words": lambda model, *path: drawing.draw_words(word_attributions(model, ["dogs", "bark"], steps=2), *path),
     "draw_sentence": lambda _, *path: draw_sentence(["time", "flies"], {"dependency": [(0, 1), (1, 0)]}, *path),
     "draw_panels": lambda _, *path: draw_panels([Panel("costs", "tokens", CURVES)], *path, logarithmic=True),
     "draw_experiment": lambda _, *path: draw_experiment(FIGURE, {"duo / 10": [{"mse": 1.0}]}, *path),

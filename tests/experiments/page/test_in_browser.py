@@ -100,6 +100,52 @@ def test_hovering_over_a_token_shows_the_weights_of_the_selected_head(show, make
     assert count_painted(tab, "canvas.focus") == 0
 
 
+def test_several_tokens_show_the_sum_of_their_weights(show, make_result):
+    result = make_result()
+    tab = show([result])
+    field(tab, "Layer").select_option("0")
+    field(tab, "Head").select_option("1")
+    dense = result.dense[0, 1].copy()
+    summed = np.where(np.isnan(dense[3:6]).all(0), np.nan, np.nansum(dense[3:6], axis=0))
+    dense[3] = summed
+    token(tab, 3).click()
+    token(tab, 5).click(modifiers=["Shift"])
+    assert tab.locator(".token.active").all_inner_texts() == result.tokens[3:6]
+    assert_rows(read_incoming(tab), compute_incoming(result.tokens, dense, 3))
+    assert tab.locator(".incoming h3").inner_text() == f"“{' '.join(result.tokens[3:6])}” attend to"
+    token(tab, 9).hover()
+    assert tab.locator(".token.active").all_inner_texts() == result.tokens[3:6]
+    tab.keyboard.press("Escape")
+    assert tab.locator(".token.active").count() == 0
+    token(tab, 3).hover()
+    tab.mouse.down()
+    token(tab, 5).hover()
+    tab.mouse.up()
+    assert_rows(read_incoming(tab), compute_incoming(result.tokens, dense, 3))
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("Shift+ArrowRight")
+    tab.keyboard.press("Shift+ArrowRight")
+    assert_rows(read_incoming(tab), compute_incoming(result.tokens, dense, 3))
+    token(tab, 6).click()
+    assert tab.locator(".token.active").all_inner_texts() == result.tokens[6:7]
+
+
+def test_an_empty_picture_says_why(show, make_result):
+    tab = show([make_result(relations=(("window:N/16", 0), ("window:1", 0)))])
+    note = tab.locator(".edges").inner_text()
+    assert "Every head shown here sees one token, itself. A window of N/16 is one token wide below 32 tokens" in note
+    assert "Weights are means over 2 heads." in note
+    assert "sees one token" not in show([make_result()]).locator(".edges").inner_text()
+
+
+def test_names_of_classes_break_at_dots_and_slashes(show, make_result):
+    result = make_result()
+    result.page["prediction"] = {"label": "a", "probabilities": {"a": 0.5, "comp.sys/mac": 0.5}}
+    tab = show([result])
+    name = tab.locator(".chances .class", has_text="comp")
+    assert name.inner_html() == "comp.<wbr>sys/<wbr>mac"
+
+
 def test_heads_of_one_relation(show, make_result):
     result = make_result(relations=(("window:3", 1), ("window:5", 2), ("window:3", 1)))
     tab = show([result])

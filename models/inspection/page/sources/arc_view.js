@@ -7,7 +7,10 @@ const MARGIN = 250; // pixels drawn above and below the window
 const PAPER = 680; // pixels across a printed page
 
 class ArcView {
-  /** `onSelect(token, how)` gets "hover", "focus" or "release"; `signal` ends listening to the window. */
+  /**
+   * `onSelect(token, how)` gets "hover", "focus" or "release", or several tokens and "group"; `signal` ends listening to
+   * the window.
+   */
   constructor(root, onSelect, signal) {
     this.root = root;
     this.rows = root.querySelector(".rows");
@@ -15,6 +18,8 @@ class ArcView {
     this.onSelect = onSelect;
     this.heated = [];
     this.marks = [];
+    this.group = []; // several selected tokens
+    this.anchor = null; // where they begin
     this.drawn = null;
     this.listen(signal);
   }
@@ -25,11 +30,23 @@ class ArcView {
       return node ? Number(node.dataset.token) : null;
     };
     this.rows.addEventListener("pointerover", (event) => {
-      if (event.pointerType !== "touch") this.onSelect(tokenOf(event), "hover");
+      const token = tokenOf(event);
+      const dragged = event.buttons === 1 && token !== null && this.anchor !== null && token !== this.anchor;
+      if (dragged) this.onSelect(between(this.anchor, token), "group");
+      else if (event.pointerType !== "touch") this.onSelect(token, "hover");
+    });
+    this.rows.addEventListener("mousedown", (event) => {
+      if (!event.shiftKey) this.anchor = tokenOf(event);
+      else if (tokenOf(event) !== null) {
+        event.preventDefault(); // neither focus nor a selection of text
+        this.onSelect(between(this.anchor ?? this.active ?? tokenOf(event), tokenOf(event)), "group");
+      }
     });
     this.rows.addEventListener("pointerleave", () => this.onSelect(null, "hover"));
     this.rows.addEventListener("focusin", (event) => this.onSelect(tokenOf(event), "focus"));
-    this.rows.addEventListener("click", (event) => this.elements[tokenOf(event)]?.focus({ preventScroll: true }));
+    this.rows.addEventListener("click", (event) => {
+      if (!event.shiftKey && this.group.length === 0) this.elements[tokenOf(event)]?.focus({ preventScroll: true });
+    });
     this.rows.addEventListener("keydown", (event) => this.key(event, tokenOf(event)));
     new ResizeObserver(() => this.resize()).observe(this.root);
     const redraw = () => requestAnimationFrame(() => this.draw());
@@ -40,6 +57,7 @@ class ArcView {
   show(attention, selection, threshold, marks) {
     if (attention !== this.attention) {
       this.attention = attention;
+      this.group = [];
       this.active = null; // a token of another text
       this.rows.replaceChildren(); // so that the new text does not get the focus
       this.layOut(this.width());
@@ -133,6 +151,11 @@ class ArcView {
     };
     if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey) return undefined;
     event.preventDefault();
+    if (event.shiftKey) {
+      const end = this.group.length ? (this.group[0] === token ? this.group.at(-1) : this.group[0]) : token;
+      const next = clamp(end + steps[event.key]() - token, 0, this.elements.length - 1);
+      return this.onSelect(between(token, next), "group");
+    }
     return this.elements[clamp(steps[event.key](), 0, this.elements.length - 1)].focus();
   }
 
@@ -148,8 +171,8 @@ class ArcView {
     this.highlight(this.active ?? null);
   }
 
-  /** Highlight the incoming edges of one token, or none, and the marked edges. */
-  highlight(token) {
+  /** Highlight the incoming edges of one token, none or several, and the marked edges. */
+  highlight(token, group = this.group) {
     for (const node of this.heated) {
       node.classList.remove("active", "source");
       node.style.removeProperty("--heat");
@@ -157,20 +180,24 @@ class ArcView {
     }
     this.heated = [];
     this.active = token;
-    this.root.classList.toggle("lit", token !== null);
+    this.group = group;
+    this.root.classList.toggle("lit", token !== null || group.length > 0);
     const edges = this.marks.flatMap(([source, target]) => this.selection.between(source, target));
-    if (token !== null) {
+    if (group.length) {
+      edges.push(...group.flatMap((target) => this.selection.incoming(target)).filter((edge) => edge.weight >= this.threshold));
+      this.heat(group, this.selection.into(group));
+    } else if (token !== null) {
       const incoming = this.selection.incoming(token);
       const isMarked = (edge) => this.marks.some(([source, target]) => source === edge.source && target === token);
       edges.push(...incoming.filter((edge) => edge.weight >= this.threshold && !isMarked(edge)));
-      this.heat(token, incoming);
+      this.heat([token], incoming);
       this.moveTabStop(token);
     }
     this.focusBatches = batchEdges(edges, this.selection.largest);
     this.drawFocus();
   }
 
-  heat(token, incoming) {
+  heat(targets, incoming) {
     const most = incoming[0]?.weight || 1;
     const strong = incoming.filter(({ weight }) => weight >= LEAST_HEAT * most);
     for (const { source, weight, relation } of strong.slice(0, MOST_HEATED).reverse()) {
@@ -181,8 +208,10 @@ class ArcView {
       node.dataset.weight = shortDecimals(weight);
       this.heated.push(node);
     }
-    this.elements[token].classList.add("active");
-    this.heated.push(this.elements[token]);
+    for (const token of targets) {
+      this.elements[token].classList.add("active");
+      this.heated.push(this.elements[token]);
+    }
   }
 
   moveTabStop(token) {
@@ -271,11 +300,12 @@ class ArcView {
   /** The whole text and its arcs, to save: all of them, or of the active token and the marked edges. */
   toPicture() {
     const { width, height, rows, left, widths, line, rowOf, font } = this.layout;
-    const strong = this.active !== null || this.marks.length > 0;
+    const targets = this.group.length ? this.group : [this.active].filter((token) => token !== null);
+    const strong = targets.length > 0 || this.marks.length > 0;
     const batches = strong ? this.focusBatches : this.batches;
     const count = batches.reduce((total, { edges }) => total + edges.length, 0);
     const colours = currentColours(this.root);
-    const incoming = this.active === null ? [] : this.selection.incoming(this.active);
+    const incoming = targets.length ? this.selection.into(targets) : [];
     const heat = new Map(incoming.map(({ source, weight, relation }) => [source, { weight, relation }]).reverse());
     const draw = (context) => {
       const dashed = this.selection.groups.length > 1 && count <= MOST_DASHED;
@@ -294,7 +324,7 @@ class ArcView {
           context.globalAlpha = 1;
         }
         Object.assign(context, { strokeStyle: colours.ink, lineWidth: 2 });
-        if (token === this.active) context.strokeRect(x, y, widths[token], line);
+        if (targets.includes(token)) context.strokeRect(x, y, widths[token], line);
         Object.assign(context, { font: tokenFont(font), fillStyle: colours.ink, textAlign: "center", textBaseline: "middle" });
         context.fillText(shorten(showInvisible(text), 60), x + widths[token] / 2, y + line / 2, widths[token]);
         const below = source ? shortDecimals(source.weight) : this.attention.tags[token];
@@ -310,12 +340,13 @@ class ArcView {
   print() {
     this.layOut(PAPER);
     this.highlight(this.active ?? null);
-    const batches = this.active === null ? this.batches : this.focusBatches;
+    const strong = this.active !== null || this.group.length > 0;
+    const batches = strong ? this.focusBatches : this.batches;
     this.layout.rows.forEach((row, index) => {
       const canvas = element("canvas", { className: "printed" });
       canvas.setAttribute("aria-hidden", "true");
       this.rows.children[index].prepend(canvas);
-      this.paint(canvas, batches, { first: index, last: index }, { strong: this.active !== null, origin: row.top });
+      this.paint(canvas, batches, { first: index, last: index }, { strong, origin: row.top });
     });
   }
 
@@ -331,4 +362,10 @@ class ArcView {
 /** The percentage of colour behind a source. */
 function heatOf(weight, most) {
   return Math.round(4 + 56 * Math.sqrt(weight / (most || 1)));
+}
+
+/** The tokens from one to another, both included. */
+function between(one, other) {
+  const [first, last] = one < other ? [one, other] : [other, one];
+  return Array.from({ length: last - first + 1 }, (_, place) => first + place);
 }

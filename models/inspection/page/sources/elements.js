@@ -36,6 +36,11 @@ function shorten(text, most) {
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
 }
 
+/** Parts of a name between which a line may break: after dots, slashes, colons and underscores. */
+function breakable(name) {
+  return name.split(/(?<=[./:_])/u).flatMap((part, place) => (place ? [element("wbr"), part] : [part]));
+}
+
 /** Whether most letters are of scripts that run from right to left. */
 function isRightToLeft(text) {
   const count = (letters) => (text.match(letters) ?? []).length;

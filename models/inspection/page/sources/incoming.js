@@ -1,20 +1,23 @@
-// The incoming edges of one token as a table, strongest first.
+// The incoming edges of one token, or the sums of several, as a table, strongest first.
 
 const MOST_ROWS = 14;
 
-/** Show the edges into a token; `isMarked(source, target)` says which are selected. */
-function showIncoming(root, attention, selection, token, isMarked) {
+/** Show the edges into tokens; `isMarked(source, target)` says which are selected. */
+function showIncoming(root, attention, selection, targets, isMarked) {
   const [title, hint, table, rest] = ["h3", ".hint", "table", ".rest"].map((name) => root.querySelector(name));
-  table.hidden = rest.hidden = token === null;
-  hint.hidden = token !== null;
-  if (token === null) {
+  table.hidden = rest.hidden = targets.length === 0;
+  hint.hidden = targets.length === 1;
+  if (targets.length === 0) {
     title.textContent = "Incoming edges";
-    hint.textContent = "Hover over a token, or focus it with the keyboard, to see what it attends to.";
+    hint.textContent = "Hover over a token, or focus it with the keyboard, to see what it attends to. Drag over several, or hold Shift, to see the sum of their weights.";
     return;
   }
-  const incoming = selection.incoming(token);
+  if (targets.length > 1) hint.textContent = `Sums of the weights of ${targets.length} tokens.`;
+  const token = targets[0];
+  const incoming = targets.length > 1 ? selection.into(targets) : selection.incoming(token);
   const most = incoming[0]?.weight || 1;
-  title.replaceChildren("“", element("bdi", { textContent: shorten(showInvisible(attention.tokens[token]), 40) }), "” attends to");
+  const text = targets.map((each) => showInvisible(attention.tokens[each])).join(" ");
+  title.replaceChildren("“", element("bdi", { textContent: shorten(text, 40) }), `” attend${targets.length > 1 ? "" : "s"} to`);
   table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, edge, most, { named: selection.groups.length > 1, marked: isMarked(edge.source, token) })));
   rest.textContent = incoming.length ? describeRest(incoming.slice(MOST_ROWS)) : "No incoming edges.";
   table.hidden = incoming.length === 0;

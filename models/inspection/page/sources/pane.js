@@ -12,6 +12,7 @@ class Pane {
     this.pointed = pointed;
     this.choice = { layer: null, head: null, relation: null, threshold: null, token: null, edges: [] };
     this.hovered = null;
+    this.group = []; // several tokens, whose weights are summed
     this.attentions = [];
     const find = (name) => this.root.querySelector(name);
     find("h2").textContent = model.name;
@@ -44,6 +45,7 @@ class Pane {
     this.view = view;
     if (isNew) {
       this.hovered = null;
+      this.group = [];
       showPrediction(this.root.querySelector(".prediction"), this.attention.prediction);
       showBranches(this.root.querySelector(".branches"), this.attention.branches);
     }
@@ -113,14 +115,29 @@ class Pane {
     const notes = [`${figure(total)} edges.`];
     if (this.view === "arcs") notes[0] = `${figure(this.arcs.count)} of ${figure(total)} edges have at least this weight.`;
     if (this.view === "arcs" && this.arcs.count > MOST_DRAWN) notes.push(`Only the strongest visible ones are drawn.`);
+    const groups = this.selection.groups.length;
+    if (this.view === "arcs" && groups > 1 && this.arcs.count) notes.push(`Colours and dashes tell the ${groups} relations apart.`);
+    if (this.choice.head === ALL && this.selection.heads > 1) notes.push(`Weights are means over ${this.selection.heads} heads.`);
+    if (this.selection.isAlone()) notes.push(this.whyEmpty());
     if (kept) notes.push(`The page contains the ${kept} strongest edges of each token and head.`);
     return notes.join(" ");
   }
 
+  /** Why there are no arcs, and what to do. */
+  whyEmpty() {
+    const narrow = this.selection.groups.some(({ relation }) => relation.includes("N/"));
+    const why = narrow ? " A window of N/16 is one token wide below 32 tokens, N/8 below 16 and N/4 below 8." : "";
+    return `Every head shown here sees one token, itself.${why} Choose another layer or relation${narrow ? ", or a longer text" : ""}.`;
+  }
+
   /** Highlight the token under the mouse, or else the focused one. */
   point(token, how) {
-    if (how === "hover") this.hovered = token;
+    if (how === "group") {
+      this.group = token;
+      this.hovered = null;
+    } else if (how === "hover") this.hovered = this.group.length ? null : token;
     else {
+      this.group = [];
       this.choice.token = token;
       this.hovered = null;
       if (how === "release") {
@@ -139,12 +156,13 @@ class Pane {
 
   highlight() {
     const token = this.activeToken();
-    if (this.view === "arcs" && token !== this.arcs.active) this.arcs.highlight(token);
+    if (this.view === "arcs" && (token !== this.arcs.active || this.group !== this.arcs.group)) this.arcs.highlight(token, this.group);
     this.showIncoming(token);
   }
 
   showIncoming(token) {
-    showIncoming(this.incoming, this.attention, this.selection, token, (...ends) => this.isMarked(...ends));
+    const targets = this.group.length ? this.group : [token].filter((each) => each !== null);
+    showIncoming(this.incoming, this.attention, this.selection, targets, (...ends) => this.isMarked(...ends));
   }
 
   /** Highlight the same token as another pane if the texts have the same tokens. */

@@ -20,7 +20,7 @@ function showBranches(root, branches) {
 }
 
 function verdict(text, kind = text.length > 40 ? "long" : "") {
-  return element("p", { className: `label ${kind}`, dir: "auto", textContent: text });
+  return element("p", { className: `label ${kind}`, dir: "auto" }, ...breakable(text));
 }
 
 function chances(decided, probabilities) {
@@ -31,7 +31,7 @@ function chances(decided, probabilities) {
     bar.style.setProperty("--share", `${100 * chance}%`);
     const row = element("li", { className: decided.has(name) ? "decided" : "" });
     row.append(
-      element("span", { className: "class", dir: "auto", textContent: shorten(name, 30) }),
+      element("span", { className: "class", dir: "auto" }, ...breakable(shorten(name, 30))),
       bar,
       element("span", { className: "figure", textContent: `${(100 * chance).toFixed(1)} %` }),
     );

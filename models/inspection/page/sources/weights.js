@@ -168,6 +168,7 @@ function sum(maps, size) {
 class Selection {
   constructor(groups, maps, attention) {
     this.groups = groups;
+    this.heads = unique(maps.map((map) => map.head)).length;
     this.largest = Math.max(0, ...groups.map(({ weights }) => weights.reduce((most, w) => Math.max(most, w), 0)));
     this.targets = [...attention.parts].filter(([name]) => maps.some((map) => map.target_part === name));
     this.sources = [...attention.parts].filter(([name]) => maps.some((map) => map.source_part === name));
@@ -213,6 +214,22 @@ class Selection {
       }
     }
     return edges.sort((a, b) => b.weight - a.weight || a.source - b.source);
+  }
+
+  /** The edges into several tokens, those from the same source along a relation summed; strongest first. */
+  into(targets) {
+    const sums = new Map();
+    for (const { source, weight, relation } of targets.flatMap((target) => this.incoming(target))) {
+      const key = `${source} ${relation}`;
+      if (!sums.has(key)) sums.set(key, { source, target: targets[0], weight: 0, relation });
+      sums.get(key).weight += weight;
+    }
+    return [...sums.values()].sort((a, b) => b.weight - a.weight || a.source - b.source);
+  }
+
+  /** Whether no token has an edge from another one. */
+  isAlone() {
+    return this.total > 0 && !this.histogram.some((count) => count > 0);
   }
 
   between(source, target) {
