@@ -14,8 +14,6 @@ LEVEL, RESAMPLES, SEED = 0.95, 1000, 0
 RANDOMIZATIONS = 10_000
 """Random exchanges of a test; the smallest p-value is one in so many."""
 MCNEMAR, RANDOMIZATION = "exact McNemar's test", "approximate randomization"
-_TIE = 1e-6
-"""Smaller differences, in percent, are those of rounded predictions."""
 _CHUNK = 10_000_000
 """Most numbers that are drawn at once."""
 
@@ -233,7 +231,7 @@ def randomize(first: SummedMetric, second: SummedMetric) -> float:
     for size in _split(RANDOMIZATIONS, len(times)):
         exchanged = random.binomial(times, 0.5, (size, len(times))) @ changes
         differences = np.abs(first.score(sums[0] + exchanged) - second.score(sums[1] - exchanged))
-        larger += int((differences >= actual - _TIE).sum())
+        larger += int((differences >= actual - 1e-9).sum())
     return (larger + 1) / (RANDOMIZATIONS + 1)
 
 
@@ -275,6 +273,6 @@ def permute_groups(metric: SummedMetric, groups: Sequence[npt.NDArray[np.int64]]
         actual, larger = float(measure(metric.rows[numbers].sum(0))), 0
         for size in _split(RESAMPLES, len(distinct)):
             drawn = random.multivariate_hypergeometric(times, len(numbers), size)
-            larger += int((measure(drawn @ distinct) >= actual - _TIE).sum())
+            larger += int((measure(drawn @ distinct) >= actual - 1e-9).sum())
         p_values.append((larger + 1) / (RESAMPLES + 1))
     return adjust_p_values(p_values)

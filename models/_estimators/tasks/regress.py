@@ -119,8 +119,8 @@ class NumberLabels(Labels):
         decisions = predictions.decisions
         gold, predicted = np.array(examples.labels), self.decode(decisions)
         sides = {name: np.array(self.read_predictions(theirs, len(gold))) for name, theirs in (others or {}).items()}
-        of_model = list_moments(gold, predicted)
-        sums = {name: list_moments(gold, theirs) for name, theirs in sides.items()}
+        sums = {name: list_moments(gold, self._round(theirs)) for name, theirs in sides.items()}
+        of_model = list_moments(gold, self._round(predicted) if sums else predicted)
         return Report(
             self.measure(examples.labels, decisions),
             self.main_metric,
@@ -132,6 +132,10 @@ class NumberLabels(Labels):
             comparisons=compare_models(self.main_metric, of_model, sums),
             find_disagreements=partial(_list_predictions, examples, {"predicted": predicted, **sides}, self.scale),
         )
+
+    def _round(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Numbers with the digits of rows of output, so that a model does not differ from a file of its predictions."""
+        return np.array([shorten(value, self.scale) for value in values.tolist()])
 
     @override
     def to_config(self) -> dict[str, Any]:
