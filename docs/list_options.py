@@ -23,7 +23,7 @@ PAGE = Path(__file__).parent / "options.md"
 TABLES = re.compile(r"(?<=<!-- options -->\n).*?(?=<!-- end of options -->)", re.DOTALL)
 ABOUT = {
     "Task": "What is learnt, from which model, and what measures it.",
-    "Corpus": "How the files of a corpus are [read](build.md#read-a-corpus).",
+    "Corpus": "How the files of a corpus are [read](read.md).",
     "Words": "[Words](words.md), their [vectors](word-vectors.md) and [characters](tag.md#lexicon-features).",
     "Encoder": "The [encoder](encoders.md): its edges and layers. In brackets: encoders that have an option.",
     "Head": "The layers after the encoder, and the [linear model](train-defaults.md) beside it.",

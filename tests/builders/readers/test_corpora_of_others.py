@@ -1,4 +1,4 @@
-"""The table "Corpora of other people" in docs/build.md: each command reads a small file in that format."""
+"""The table in docs/corpora.md: each command reads a small file in that format."""
 
 import re
 import shlex
@@ -15,13 +15,7 @@ from graphattn.experiments._cli.flags import as_flag
 from graphattn.experiments._cli.training_plan import TrainingPlan, training_flags
 from graphattn.models import TASKS
 
-TABLE = (
-    Path(__file__)
-    .parents[3]
-    .joinpath("docs/build.md")
-    .read_text(encoding="utf-8")
-    .partition("\n## Corpora of other")[2]
-)
+TABLE = Path(__file__).parents[3].joinpath("docs/corpora.md").read_text(encoding="utf-8")
 COMMANDS = dict(re.findall(r"^\| (?!---)(.+?) \| `(graphattn .+)` \|$", TABLE, re.MULTILINE))
 UD = "1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
 CLASS_NAMES = '{"info": {"features": {"label": {"_type": "ClassLabel", "names": ["neg", "pos"]}}}}'
@@ -85,6 +79,7 @@ ROWS = {
         Example("so sad, really", label="0"),
     ),
     "SMS Spam Collection of Kaggle": (['v1,v2,,,\nham,"Go, now",,,\nspam,Win,,,\n'], Example("Go, now", label="ham")),
+    "TweetEval: a file of texts, one of labels": (["so good\nso bad\n", "1\n0\n"], Example("so good", label="1")),
     "TREC": (
         ["DESC:manner How did it go ?\nENTY:animal What dog is it ?\n"],
         Example("How did it go ?", label="DESC:manner"),
@@ -329,7 +324,7 @@ def parse(command):
         word = words.pop(0)
         flag = flags.get(word) or flags.get(f"--{word.removeprefix('--no-')}")
         if flag is None:
-            paths += word.split(",")
+            paths.append(word)
         elif flag.value_type is bool:
             given[flag.name] = word == as_flag(flag.name)
         else:
@@ -354,7 +349,7 @@ def test_the_command_reads_the_first_item(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     contents, expected = ROWS[name]
     task, paths, given = parse(COMMANDS[name])
-    for path, content in zip(paths, contents, strict=True):
+    for path, content in zip(",".join(paths).split(","), contents, strict=True):
         write(Path(path), content)
     plan = TrainingPlan.of(TASKS[task], given)
     with warnings.catch_warnings():
