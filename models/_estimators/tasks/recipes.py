@@ -18,14 +18,11 @@ PAPER: Recipe = {
 }
 """Settings of the papers where the defaults differ."""
 
-TAGGER_BESIDE_LINEAR_MODEL: Recipe = {"training": {"learning_rate": 1e-3, "patience": 2}}
-"""The graph encoder of a tagger that has a linear model, too."""
-
 BESIDE_LINEAR_MODEL: Recipe = {
     "encoders": {"ms-trans": {"layers": 2, "hidden": 200}},
     "training": {"learning_rate": 2e-3, "patience": 3},
 }
-"""The graph encoder of a classifier that has a linear model, too."""
+"""The graph encoder of a model that has a linear one, too."""
 
 _FROZEN_VECTORS = {"tune_vectors": False, "always_project": False, "word_dropout": 0.0}
 STAR_TRANSFORMER: Recipe = {

@@ -31,7 +31,7 @@ from graphattn.models._estimators.tasks.explain import ClassExplainer, Explainer
 from graphattn.models._estimators.tasks.files import CorpusFiles
 from graphattn.models._estimators.tasks.head import ScorePredictor
 from graphattn.models._estimators.tasks.labels import ClassLabels
-from graphattn.models._estimators.tasks.recipes import CONLL, TAGGER_BESIDE_LINEAR_MODEL, Recipe, expand_recipe
+from graphattn.models._estimators.tasks.recipes import CONLL, Recipe
 from graphattn.models._estimators.tasks.rows import Rows, TagRows
 from graphattn.models._estimators.tasks.task import Task
 from graphattn.models._estimators.text_inputs import TextInputs
@@ -435,11 +435,6 @@ class Tagging(Task):
     @classmethod
     def limit_options(cls, options: Mapping[str, Any]) -> Recipe:
         return {"head": {"linear_branch": False}} if options["head"].crf is False else {}
-
-    @override
-    @classmethod
-    def beside_linear_model(cls, encoder: type[EncoderOptions]) -> Recipe:
-        return expand_recipe(TAGGER_BESIDE_LINEAR_MODEL, encoder.name)
 
     @override
     def find_facts(self, training: Texts, held_out: Texts | None, options: Mapping[str, Any]) -> dict[str, Any]:
