@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ from graphattn.models.inspection._attention_map import AttentionMap
 from graphattn.models.inspection.limits import MOST_WEIGHTS
 from graphattn.models.pretrained._interface import NAME, WATCHERS, Heads, MaskEdges, Watcher
 from graphattn.models.pretrained._layers import parse_layer_heads
+from graphattn.models.pretrained._patches import find_patch
 
 Choice = str | Mapping[str, int] | Edges | TextBatch
 """The edges of a layer's heads."""
@@ -329,6 +331,9 @@ def _read_config(model: nn.Module, context: str) -> Any:
 def watching(model: nn.Module, watcher: LayerWatcher) -> Iterator[None]:
     """Let a watcher see the layers of a model."""
     modules = list(model.modules())
+    patched = [(module, patch) for module in modules if (patch := find_patch(module)) and "forward" not in vars(module)]
+    for module, patch in patched:
+        module.forward = partial(patch, module)
     for module in modules:
         WATCHERS.setdefault(module, []).append(watcher)
     hooks = [
@@ -342,6 +347,8 @@ def watching(model: nn.Module, watcher: LayerWatcher) -> Iterator[None]:
             hook.remove()
         for module in modules:
             WATCHERS[module].remove(watcher)
+        for module, _ in patched:
+            del module.forward
 
 
 @contextmanager

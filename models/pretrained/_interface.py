@@ -245,11 +245,17 @@ def _read_tensor(mask: Tensor, batch: int, length: int, keys: int) -> MaskEdges:
     return MaskEdges(edges, visible, bias=_at_edges(torch.where(seen, added, -math.inf), edges))
 
 
-def _at_edges(values: Tensor, edges: Edges) -> Tensor:
-    """(E, heads) values of the edges in CSC order, out of (B or 1, heads, Lq or 1, Lk)."""
+def _at_edges(values: Tensor, edges: Edges, rows: Tensor | None = None) -> Tensor:
+    """(E, heads) values of the edges in CSC order, out of (B or 1, heads, Lq or 1, Lk).
+
+    ``rows`` of the flattened batch are the nodes, in which Lq is Lk; all rows when None.
+    """
     batch, _, queries, keys = values.shape
-    text, key = edges.sources // keys, edges.sources % keys
-    query = edges.destinations % (edges.num_destinations // (edges.num_sources // keys))
+    sources, destinations = edges.sources, edges.destinations
+    if rows is not None:
+        sources, destinations = rows[sources], rows[destinations]
+    text, key = sources // keys, sources % keys
+    query = destinations % (keys if rows is not None else edges.num_destinations // (edges.num_sources // keys))
     by_pair = values.permute(0, 2, 3, 1)
     return by_pair[text if batch > 1 else 0, query if queries > 1 else 0, key]
 
@@ -308,16 +314,15 @@ def attend_edges(
     head = Heads([mask.edges], [heads]) if chosen is None else chosen
     if head.rows is not None:
         rows = tuple(each[head.rows] for each in rows)
-    bias = None
-    if position_bias is not None or mask.bias is not None:
-        added = [_bias_of(each, mask) for each in (mask.bias, position_bias) if each is not None]
-        bias = sum(added[1:], added[0]).expand(-1, heads)
-        if chosen is not None:
-            raise ConfigError(
-                f"{type(module).__name__} adds a bias to the scores of its own edges; other edges cannot be chosen"
-            )
+    if mask.bias is not None and chosen is not None:
+        raise ConfigError(f"{type(module).__name__} has a mask with scores of its own edges; others cannot be chosen")
+    biases = [mask.bias.expand(-1, heads) if mask.bias is not None else None]
+    if position_bias is not None:
+        biases = _add_position_bias(head, position_bias.expand(-1, heads, -1, -1), biases[0])
+    elif chosen is not None:
+        biases = [None] * len(head.edges)
     record = any(watcher.records for watcher in watchers)
-    out, weights = _attend(head, rows, scaling, dropout, softcap, s_aux, bias, record)
+    out, weights = _attend(head, rows, scaling, dropout, softcap, s_aux, biases, record)
     if record:
         for watcher in watchers:
             watcher.record(head, weights, mask)
@@ -326,8 +331,11 @@ def attend_edges(
     return out.view(batch, length, heads, -1), None
 
 
-def _bias_of(values: Tensor, mask: MaskEdges) -> Tensor:
-    return values if values.dim() == 2 else _at_edges(values, mask.edges)
+def _add_position_bias(head: Heads, position_bias: Tensor, bias: Tensor | None) -> list[Tensor | None]:
+    """(E, heads) biases of each relation in CSC order, out of (B or 1, H, Lq, Lk) and those of the mask."""
+    by_relation = position_bias.split(list(head.counts), dim=1)
+    added = [_at_edges(each, edges, head.rows) for each, edges in zip(by_relation, head.edges, strict=True)]
+    return [each if bias is None else each + bias for each in added]
 
 
 def _attend(
@@ -337,31 +345,31 @@ def _attend(
     dropout: float,
     softcap: float | None,
     sinks: Tensor | None,
-    bias: Tensor | None,
+    biases: Sequence[Tensor | None],
     return_weights: bool,
 ) -> tuple[Tensor, Sequence[Tensor]]:
-    """(N_dst, H, D_v) outputs and, on request, the weights of each relation; ``bias`` is in CSC order."""
+    """(N_dst, H, D_v) outputs and, on request, the weights of each relation; ``biases`` are in CSC order."""
     query, key, value = rows
     if softcap is None and sinks is None:
-        biases = None if bias is None else [head.edges[0].by_id(bias)]
+        by_id = [None if bias is None else edges.by_id(bias) for edges, bias in zip(head.edges, biases, strict=True)]
         out, weights = attend_layer(
             head.edges,
             head.counts,
             (query, key, value),
             scale=scaling,
-            biases=biases,
+            biases=None if all(each is None for each in by_id) else by_id,
             dropout=dropout,
             return_weights=return_weights,
         )
         return out, weights or []
     outputs, by_relation, first = [], [], 0
     scale = 1 / math.sqrt(query.shape[2]) if scaling is None else scaling
-    for edges, count in zip(head.edges, head.counts, strict=True):
+    for edges, count, bias in zip(head.edges, head.counts, biases, strict=True):
         heads = slice(first, first + count)
         first += count
         scores = _score_edges(edges, query[:, heads], key[:, heads]) * scale
         scores = scores if softcap is None else softcap * torch.tanh(scores / softcap)
-        scores = scores if bias is None else scores + bias[:, heads]
+        scores = scores if bias is None else scores + bias
         values = value[:, heads]
         slots = None
         if sinks is not None:

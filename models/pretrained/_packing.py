@@ -42,7 +42,7 @@ class Packing:
             options["token_type_ids"] = segments[None].long()
         if "use_cache" in _parameters(model):
             options["use_cache"] = False
-        with packed(lengths):
+        with packed(lengths), watching(model, LayerWatcher(model, "packed texts")):
             states: Tensor = model(**options).last_hidden_state
         return states[0]
 
@@ -69,7 +69,7 @@ def find_packing(model: nn.Module, pad: int | None) -> Packing:
     training = model.training
     model.eval()
     try:
-        with torch.no_grad(), watching(model, LayerWatcher(model, "packed texts")):
+        with torch.no_grad():
             ids = torch.from_numpy(_draw_ids(config, pad)).to(next(model.parameters()).device)
             singles = [
                 model(input_ids=part[None], attention_mask=torch.ones_like(part)[None]).last_hidden_state[0]

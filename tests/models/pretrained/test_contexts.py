@@ -1,6 +1,7 @@
 """Edges of a model of transformers are chosen and shown while a context is open."""
 
 import copy
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -20,6 +21,14 @@ FAMILIES = {
     "ModernBert": {"local_attention": 4},
     "Gemma2": {"head_dim": 8, "num_key_value_heads": 2, "sliding_window": 4, "attn_logit_softcapping": 0.5},
     "Qwen3": {"head_dim": 8, "num_key_value_heads": 2},
+    "T5": {"is_encoder_decoder": False, "d_kv": 8, "d_ff": 48},
+    "MPNet": {},
+    "DebertaV2": {
+        "relative_attention": True,
+        "pos_att_type": ["c2p", "p2c"],
+        "position_buckets": 8,
+        "type_vocab_size": 0,
+    },
     "GptOss": {"head_dim": 8, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2},
 }
 SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
@@ -29,7 +38,7 @@ def make_models(name="Bert", kind="Model", **options):
     """The same random model with eager attention, and with edges."""
     config = getattr(transformers, f"{name}Config")(**SIZES, **FAMILIES[name], **SPECIAL, **options)
     torch.manual_seed(0)
-    factory = getattr(transformers, f"Auto{kind}")
+    factory = getattr(transformers, f"Auto{'ModelForTextEncoding' if name == 'T5' else kind}")
     eager = factory.from_config(copy.deepcopy(config), attn_implementation="eager").eval()
     for weights in eager.parameters():
         weights.data += 0.1 * torch.randn_like(weights)
@@ -64,14 +73,40 @@ def test_weights_equal_output_attentions(name, side, inputs):
                 torch.testing.assert_close(found, dense[text, head][real[text]][:, real[text]], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["Bert", "Roberta", "ModernBert", "Gemma2", "Qwen3"])
+@pytest.mark.parametrize("name", ["Bert", "Roberta", "ModernBert", "Gemma2", "Qwen3", "DebertaV2"])
 def test_gradients_equal_eager(name, inputs):
     real = inputs["attention_mask"].bool()
     for model in (models := make_models(name)):
-        model.train(False)(**inputs).last_hidden_state[real].square().sum().backward()
+        with hub.capture(model) if model is models[1] else nullcontext():
+            model.train(False)(**inputs).last_hidden_state[real].square().sum().backward()
     for (parameter, expected), (_, found) in zip(*(model.named_parameters() for model in models), strict=True):
         if expected.grad is not None:
             torch.testing.assert_close(found.grad, expected.grad, atol=2e-4, rtol=2e-3, msg=parameter)
+
+
+@pytest.mark.parametrize("name", ["Bert", "DebertaV2", "MPNet"])
+def test_edges_of_pretraining_give_the_states_of_eager(name, inputs):
+    eager, model = make_models(name)
+    real = inputs["attention_mask"].bool()
+    with torch.no_grad():
+        expected = eager(**inputs).last_hidden_state[real]
+        for context in (hub.edges(model, "all"), hub.edges(model, "all=4"), hub.capture(model)):
+            with context:
+                torch.testing.assert_close(model(**inputs).last_hidden_state[real], expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(model(**inputs).last_hidden_state[real], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_biases_by_distance_stay_on_chosen_edges(inputs):
+    """DeBERTa in windows equals DeBERTa whose scores outside of windows are hidden."""
+    eager, model = make_models("DebertaV2")
+    real = inputs["attention_mask"].bool()
+    distances = (torch.arange(9)[:, None] - torch.arange(9)).abs()
+    mask = (distances <= 2) & real[:, None] & real[:, :, None]
+    with torch.no_grad(), hub.edges(model, "window:5"):
+        found = model(**inputs).last_hidden_state
+        states = eager.embeddings(inputs["input_ids"], mask=inputs["attention_mask"])
+        expected = eager.encoder(states, mask).last_hidden_state
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-4)
 
 
 def test_chosen_edges_equal_masks(inputs):
