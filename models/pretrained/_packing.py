@@ -69,7 +69,7 @@ def find_packing(model: nn.Module, pad: int | None) -> Packing:
     training = model.training
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), watching(model, LayerWatcher(model, "packed texts")):
             ids = torch.from_numpy(_draw_ids(config, pad)).to(next(model.parameters()).device)
             singles = [
                 model(input_ids=part[None], attention_mask=torch.ones_like(part)[None]).last_hidden_state[0]
