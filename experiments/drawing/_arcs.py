@@ -23,6 +23,7 @@ from graphattn.experiments.drawing._canvas import (
     default_style,
     new_picture,
     token_centres,
+    wrap_text,
 )
 from graphattn.experiments.drawing._matrices import LINE, NOTE, make_heading, wrap_branches
 from graphattn.models.inspection import Attention, AttentionMap
@@ -31,7 +32,9 @@ from graphattn.models.inspection.notebook import printable
 
 MAX_ARCS = 60
 MIN_WEIGHT = 0.05
-_NAME, _DEPREL = 9.5, 7.0
+_TITLE, _NAME, _DEPREL = 12.0, 9.5, 7.0
+_HEADING_LINE = 0.24
+_BOLD = 1.15  # width of bold letters to that of others
 _MAX_RISE, _MIN_RISE = 2.2, 0.35  # inches of the arcs above (and below) the tokens
 _MARGIN = 0.3
 _COLUMNS = {"relation": "", "source": 0, "target": 0, "deprel": "", "weight": 0.0}
@@ -41,7 +44,8 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
     """Draw the edges between different tokens as arcs, which point to the token that attends.
 
     Arcs to the right are above the tokens, arcs to the left below. An arc is the mean over the heads of its relation;
-    each text shows its 60 strongest arcs of at least 0.05. Arcs along a dependency of a parsed text are labelled.
+    each text shows its 60 strongest arcs of at least 0.05. The picture says which arcs it shows. Arcs along a
+    dependency of a parsed text are labelled.
 
     Parameters
     ----------
@@ -76,25 +80,27 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
     for text in maps:
         check_count(len(attention.tokens[text]), "tokens", MAX_TOKENS)
     add_fonts(token for text in maps for token in attention.tokens[text])
-    arcs = {text: _select_arcs(attention, text_maps) for text, text_maps in maps.items()}
+    strong = {text: _find_arcs(attention, text_maps) for text, text_maps in maps.items()}
+    arcs = {text: table.nlargest(MAX_ARCS, "weight").sort_values("weight") for text, table in strong.items()}
     colours = assign_colours(each.relation for each in attention.maps)
     used = set(pd.concat(arcs.values()).relation)
     rows = [_ArcText(attention, text, table) for text, table in arcs.items()]
     width = max([row.width for row in rows] + [5.5]) + 2 * _MARGIN
-    notes = wrap_branches(attention, width)
-    height = 1.0 + sum(row.above + row.below + 0.45 for row in rows) + LINE * len(notes)
+    heading = [title] if title else _wrap_heading(attention, width - 2 * _MARGIN)
+    reading = "An arrow points to the token that attends; above to the right, below to the left."
+    notes = [reading, _describe_weights(maps, strong), *wrap_branches(attention, width)]
+    below_heading = _HEADING_LINE * (len(heading) - 1)
+    height = 1.0 + below_heading + sum(row.above + row.below + 0.45 for row in rows) + LINE * (len(notes) - 1)
     with new_picture(path, width, height) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(-_MARGIN, width - _MARGIN), ylim=(-height, 0))
         axes.set_axis_off()
-        axes.text(
-            0, -0.35, title or make_heading(attention, width), size=12, weight="bold", color=INK, parse_math=False
-        )
-        _draw_legend(axes, {name: colour for name, colour in colours.items() if name in used}, -0.62)
-        note = "An arrow points to the token that attends; above to the right, below to the left."
-        for line, text in enumerate(reversed([note, *notes])):
+        for line, text in enumerate(heading):
+            axes.text(0, -0.35 - _HEADING_LINE * line, text, size=_TITLE, weight="bold", color=INK, parse_math=False)
+        _draw_legend(axes, {name: colour for name, colour in colours.items() if name in used}, -0.62 - below_heading)
+        for line, text in enumerate(reversed(notes)):
             axes.text(0, 0.12 - height + LINE * line, text, size=NOTE, color=GREY, parse_math=False)
-        y = -0.75
+        y = -0.75 - below_heading
         for row in rows:
             y -= row.above + 0.2
             row.draw(axes, y, colours)
@@ -102,8 +108,24 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
     return figure
 
 
-def _select_arcs(attention: Attention, maps: list[AttentionMap]) -> pd.DataFrame:
-    """The edges to draw: relation, source, target, dependency and the mean weight over heads."""
+def _wrap_heading(attention: Attention, width: float) -> list[str]:
+    """The prediction and the text, on as many lines of a width in inches as they need, up to about ten."""
+    return wrap_text(make_heading(attention, 10 * width), _BOLD * _TITLE, width)
+
+
+def _describe_weights(maps: dict[str, list[AttentionMap]], strong: dict[str, pd.DataFrame]) -> str:
+    """What an arc's weight is, and which arcs are drawn."""
+    drawn = [each for of_text in maps.values() for each in of_text]
+    means = ["layers"] * (len({each.layer for each in drawn}) > 1)
+    means += ["heads"] * any(each.weights.shape[1] > 1 for each in drawn)
+    weight = f"mean of {' and '.join(means)}" if means else "one head of each relation"
+    which = f"{MAX_ARCS} strongest" if max(map(len, strong.values())) > MAX_ARCS else "all"
+    each_text = " of each text" if len(maps) > 1 else ""
+    return f"Arcs: {weight}, {which}{each_text} from {MIN_WEIGHT} on."
+
+
+def _find_arcs(attention: Attention, maps: list[AttentionMap]) -> pd.DataFrame:
+    """The edges that are strong enough: relation, source, target, dependency and the mean weight over heads."""
     if not maps:
         return pd.DataFrame(_COLUMNS, index=[0]).iloc[:0]
     layers = len({each.layer for each in maps})
@@ -113,8 +135,7 @@ def _select_arcs(attention: Attention, maps: list[AttentionMap]) -> pd.DataFrame
         deprels = attention.deprels(each)
         tables.append(pd.DataFrame({**columns, "deprel": deprels, "weight": each.weights.mean(axis=1) / layers}))
     table = pd.concat(tables).groupby(["relation", "source", "target", "deprel"], as_index=False).weight.sum()
-    strong = table[(table.source != table.target) & (table.weight >= MIN_WEIGHT)]
-    return strong.nlargest(MAX_ARCS, "weight").sort_values("weight")
+    return table[(table.source != table.target) & (table.weight >= MIN_WEIGHT)]
 
 
 class _ArcText:

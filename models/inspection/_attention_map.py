@@ -125,10 +125,10 @@ def scale_of(relation: str) -> str | None:
 
 
 def for_display(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without columns that say nothing: the scale, words equal to tokens, dependencies if no edge is one."""
+    """A table without columns that say nothing: the scale, words equal to tokens, dependencies if there is none."""
     table = table.drop(columns="scale")
     if "deprel" in table and not table.deprel.any():
         table = table.drop(columns="deprel")
     if (table.source_word == table.source_token).all() and (table.target_word == table.target_token).all():
-        table = table.drop(columns=["source_word", "target_word"])
+        table = table.drop(columns=["source_word", "target_word", "source_word_index", "target_word_index"])
     return table

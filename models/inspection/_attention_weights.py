@@ -127,9 +127,10 @@ class AttentionWeights:
         Returns
         -------
         Columns layer, head (use ``table["head"]``; ``table.head`` is a pandas method), relation, scale, source, target
-        (positions), source_token, target_token, source_word, target_word, weight; with several parts also source_part
-        and target_part; of a parsed text also deprel, see :meth:`deprels`. The word of a token is the whole word. Nodes
-        that are not tokens are shown as ``[relay 0]``.
+        (positions), source_token, target_token, source_word, target_word, source_word_index, target_word_index, weight;
+        with several parts also source_part and target_part; of a parsed text also deprel, see :meth:`deprels`. The word
+        of a token is the whole word; words count from 0 in their part, as positions do, with ``[CLS]``. Nodes that are
+        not tokens are shown as ``[relay 0]``.
 
         Raises
         ------
@@ -303,6 +304,15 @@ class AttentionWeights:
         return words
 
     @cached_property
+    def word_numbers(self) -> dict[str, Ints]:
+        """Part of the input -> (N,) the word of each node, counted from 0; nodes that are not tokens are words."""
+        numbers: dict[str, Ints] = {part: np.arange(len(nodes)) for part, nodes in self.tokens.items()}
+        for text, sentence in self.sentences.items():
+            nodes = word_nodes(text, sentence, cls=self.has_cls(text)).items()
+            numbers |= {part: words for part, words in nodes if part in numbers}
+        return numbers
+
+    @cached_property
     def edge_kinds(self) -> dict[str, tuple[EdgeKinds, str]]:
         """Part of a text -> the kinds of its edges, and the type of its nodes."""
         return {
@@ -334,7 +344,7 @@ class AttentionWeights:
         def repeat(name: str) -> Any:
             return np.repeat(np.array([getattr(single, name) for single in heads], dtype=object), counts)
 
-        def look_up(texts: Mapping[str, Sequence[str]], part: str, positions: Sequence[Ints]) -> Any:
+        def look_up(texts: Mapping[str, Sequence[str] | Ints], part: str, positions: Sequence[Ints]) -> Any:
             arrays = {name: np.array(own, dtype=object) for name, own in texts.items()}
             pairs = zip(heads, positions, strict=True)
             return np.concatenate([arrays[getattr(single, part)][rows] for single, rows in pairs])
@@ -354,6 +364,8 @@ class AttentionWeights:
                 "target_token": look_up(self.tokens, "target_part", targets),
                 "source_word": look_up(self.words, "source_part", sources),
                 "target_word": look_up(self.words, "target_part", targets),
+                "source_word_index": look_up(self.word_numbers, "source_part", sources).astype(np.int64),
+                "target_word_index": look_up(self.word_numbers, "target_part", targets).astype(np.int64),
                 **({"deprel": np.concatenate(list(map(self.deprels, heads, selections)))} if self.has_parse else {}),
                 "weight": np.concatenate(weights),
             }

@@ -25,8 +25,8 @@ from graphattn.models.inspection._capture import CROSS, EdgePositions, edge_type
 
 EDGE = ["relation", "source_part", "target_part", "source", "target"]
 """Columns that identify an edge of the graph."""
-ENDS = ["source_token", "target_token", "source_word", "target_word"]
-"""Columns with the texts of an edge's ends."""
+ENDS = ["source_token", "target_token", "source_word", "target_word", "source_word_index", "target_word_index"]
+"""Columns with the texts of an edge's ends, and the numbers of their words."""
 
 
 def leave_one_edge_out(
@@ -55,9 +55,9 @@ def leave_one_edge_out(
 
     Returns
     -------
-    One row per edge: its columns, tokens and words of source and target, weight (summed over layers and heads),
-    log_odds (for a translator log_probability) without it, and effect, the decrease that its removal causes; largest
-    effect first.
+    One row per edge: its columns, tokens, words and numbers of words of source and target, weight (summed over layers
+    and heads), log_odds (for a translator log_probability) without it, and effect, the decrease that its removal
+    causes; largest effect first.
 
     Raises
     ------

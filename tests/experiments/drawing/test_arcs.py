@@ -3,12 +3,14 @@
 import re
 import warnings
 
+import numpy as np
 import pytest
 
 from graphattn import Sentence
 from graphattn.exceptions import ConfigError, GraphAttnWarning
 from graphattn.experiments.drawing import draw_arcs, draw_matrices
 from graphattn.models import InputOptions, MSTransOptions, PairClassifier, TrainingOptions
+from graphattn.models.inspection import Attention
 
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
 
@@ -82,3 +84,25 @@ def test_a_text_from_right_to_left(hebrew, read_places):
     left = {content: x for content, x, _ in others}
     tokens = [left[token] for token in hebrew.tokens["text"]]
     assert tokens == sorted(tokens, reverse=True)
+
+
+def test_a_picture_says_which_arcs_it_shows(attention, read_texts):
+    def describe(one):
+        return next(text for text in read_texts(draw_arcs(one)) if text.startswith("Arcs: "))
+
+    assert describe(attention) == "Arcs: mean of layers and heads, all from 0.05 on."
+    assert describe(attention.only(layer=1, head=2)) == "Arcs: one head of each relation, all from 0.05 on."
+    ring = np.zeros((1, 2, 40, 40))
+    for step in (1, 2):
+        ring[..., np.arange(40), (np.arange(40) + step) % 40] = 0.5
+    dense = Attention.from_dense(ring, [f"w{number}" for number in range(40)])
+    assert describe(dense) == "Arcs: mean of heads, 60 strongest from 0.05 on."
+
+
+def test_a_long_title_is_whole(read_texts):
+    weights = np.full((1, 1, 3, 3), 1 / 3)
+    title = " ".join(f"word{number}" for number in range(40))
+    lines = read_texts(draw_arcs(Attention.from_dense(weights, "a b c".split(), title=title)))
+    shown = [line for line in lines if line.startswith("word")]
+    assert len(shown) > 2
+    assert " ".join(shown) == title

@@ -51,8 +51,8 @@ def test_table_of_a_text(estimators):
     attention = estimator.attention(x)
     table = attention.table()
     assert attention.tokens == {"text": ("[CLS]", *x.split())}
-    columns = "layer head relation scale source target source_token target_token source_word target_word weight"
-    assert list(table) == columns.split()
+    columns = "layer head relation scale source target source_token target_token source_word target_word"
+    assert list(table) == [*columns.split(), "source_word_index", "target_word_index", "weight"]
     heads = [
         [relation for relation, count in row.items() for _ in range(count)] for row in estimator.encoder_.layer_heads()
     ]
@@ -70,6 +70,17 @@ def test_table_of_a_text(estimators):
     assert set(rows.scale) == {"3"}
     (one,) = attention.only(layer=0, head=first_wide).maps
     assert rows.weight.tolist() == one.weights[:, 0].tolist()
+
+
+def test_equal_words_have_different_numbers():
+    tokens, words = ["[CLS]", "the", "cat", "##s", "see", "the", "dog"], [None, 0, 1, 1, 2, 3, 4]
+    table = Attention.from_dense(np.full((1, 1, 7, 7), 1 / 7), tokens, words=words).table()
+    for end in ("source", "target"):
+        numbers = dict(zip(table[end], table[f"{end}_word_index"], strict=True))
+        assert list(numbers.values()) == [0, 1, 2, 2, 3, 4, 5]
+    by_word = table[table.target == 0].groupby("source_word_index").weight.sum()
+    assert by_word.tolist() == pytest.approx([1 / 7, 1 / 7, 2 / 7, 1 / 7, 1 / 7, 1 / 7])
+    assert "source_word_index" in for_display(table)
 
 
 def test_table_of_a_pair(estimators):
