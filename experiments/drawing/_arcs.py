@@ -115,7 +115,7 @@ def _wrap_heading(attention: Attention, width: float) -> list[str]:
 
 def _describe_weights(maps: dict[str, list[AttentionMap]], strong: dict[str, pd.DataFrame]) -> str:
     """What an arc's weight is, and which arcs are drawn."""
-    drawn = [each for of_text in maps.values() for each in of_text]
+    drawn = [each for text, of_text in maps.items() for each in of_text if each.relation in set(strong[text].relation)]
     means = ["layers"] * (len({each.layer for each in drawn}) > 1)
     means += ["heads"] * any(each.weights.shape[1] > 1 for each in drawn)
     weight = f"mean of {' and '.join(means)}" if means else "one head of each relation"

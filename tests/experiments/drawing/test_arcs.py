@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,6 +93,8 @@ def test_a_picture_says_which_arcs_it_shows(attention, read_texts):
 
     assert describe(attention) == "Arcs: mean of layers and heads, all from 0.05 on."
     assert describe(attention.only(layer=1, head=2)) == "Arcs: one head of each relation, all from 0.05 on."
+    alone = [each for each in attention.only(layer=1).maps if each.weights.shape[1] == 1 or each.relation == "window:1"]
+    assert describe(replace(attention, maps=tuple(alone))).startswith("Arcs: one head of each relation, "), "no arc"
     ring = np.zeros((1, 2, 40, 40))
     for step in (1, 2):
         ring[..., np.arange(40), (np.arange(40) + step) % 40] = 0.5
