@@ -64,8 +64,6 @@ class WordInputs(TextInputs):
         if not sets and options.embedding_start == "ppmi":
             self.num_trained = len(self.vocabulary)
             self.start = partial(ppmi_vectors, self._iter_ids(words), self.num_trained, options.embedding, seed)
-            random = np.random.default_rng(seed)
-            self.vectors = random.standard_normal((self.num_trained, options.embedding), np.float32)
         self.fit_features(words)
         self._check_training_texts(words)
         return words
@@ -130,7 +128,7 @@ class WordInputs(TextInputs):
     @override
     def start_embedding(self, model: Any) -> None:
         if self.start is not None:
-            model.embedding.trained.data.copy_(torch.from_numpy(self.start()))
+            model.embedding.start(self.start())
             self.start = None
 
     # -- layers --------------------------------------------------------------------------------------------------------

@@ -94,6 +94,10 @@ class TokenEmbedding(nn.Module):
         fits = sum(parts) == hidden and not options.always_project
         self.project = nn.Identity() if hidden is None or fits else Linear(sum(parts), hidden)
 
+    def start(self, vectors: npt.NDArray[np.float32]) -> None:
+        """Give the words of a new embedding, which has random vectors, these (num_tokens, D) ones instead."""
+        _set_words(self.options, self.trained.data, vectors)
+
     def forward(
         self, ids: Tensor, types: TokenTypeBatch | None = None, features: Mapping[str, Tensor] | None = None
     ) -> Tensor:
@@ -151,11 +155,16 @@ def _initial_vectors(options: InputOptions, num_tokens: int, vectors: npt.NDArra
     """(num_tokens, D): ``vectors`` of the words, random numbers for the special tokens or, without vectors, for all."""
     initial = torch.randn(num_tokens, options.embedding if vectors is None else vectors.shape[1])
     if vectors is not None:
-        words = initial[len(SPECIAL_TOKENS) :]
-        words.copy_(torch.from_numpy(vectors[len(SPECIAL_TOKENS) :]))
-        deviation = words.std().clamp(min=1e-8) if words.numel() > 1 else 1.0
-        if options.normalize_vectors:
-            words /= deviation
-        else:
-            initial[: len(SPECIAL_TOKENS)] *= deviation
+        _set_words(options, initial, vectors)
     return initial
+
+
+def _set_words(options: InputOptions, table: Tensor, vectors: npt.NDArray[np.float32]) -> None:
+    """Replace the random vectors of words in place, and bring those of special tokens to the same scale."""
+    words = table[len(SPECIAL_TOKENS) :]
+    words.copy_(torch.from_numpy(vectors[len(SPECIAL_TOKENS) :]))
+    deviation = words.std().clamp(min=1e-8) if words.numel() > 1 else 1.0
+    if options.normalize_vectors:
+        words /= deviation
+    else:
+        table[: len(SPECIAL_TOKENS)] *= deviation

@@ -168,3 +168,15 @@ def test_vectors_of_the_encoders_width_need_no_projection(hidden, projects):
 def test_special_tokens_are_random_for_any_vectors():
     embedding = layer(np.full((7, 4), 1e6, dtype=np.float32), normalize_vectors=False)
     assert embedding.trained.abs().max() < 10
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_vectors_that_come_later_are_those_that_come_at_once(normalize):
+    options = InputOptions(normalize_vectors=normalize, embedding=4)
+    vectors = np.random.default_rng(0).normal(1.0, 3.0, (9, 4)).astype(np.float32)
+    torch.manual_seed(0)
+    expected = TokenEmbedding(options, 9, 5, vectors=vectors, num_trained=9)
+    torch.manual_seed(0)
+    embedding = TokenEmbedding(options, 9, 5, num_trained=9)
+    embedding.start(vectors)
+    torch.testing.assert_close(embedding.state_dict(), expected.state_dict(), rtol=0, atol=0)
