@@ -125,7 +125,8 @@ def test_estimator_tags_of_scikit_learn():
 
 
 def test_defaults_of_taggers():
-    assert SequenceTagger().resolve_options()["encoder"] == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+    encoder = MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0, layers=2, hidden=200)
+    assert SequenceTagger().resolve_options()["encoder"] == encoder
     assert TextClassifier(preset="paper").resolve_options()["encoder"] == MSTransOptions()
 
 
@@ -136,7 +137,7 @@ def test_defaults_of_taggers():
         (TextClassifier(head=HeadOptions(linear_branch=False)), (3, 300), 20),
         (TextClassifier(preset="paper"), (3, 300), 20),
         (TextClassifier("transformer"), (3, 300), 4),
-        (SequenceTagger(), (3, 300), 4),
+        (SequenceTagger(), (2, 200), 4),
         (SequenceTagger(head=HeadOptions(crf=False)), (3, 300), 20),
     ],
     ids=str,
