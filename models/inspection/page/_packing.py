@@ -41,6 +41,7 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
     largest weight. If the text has more edges than ``max_edges``, every token keeps its strongest incoming edges, the
     same number in each map: ``kept``, or None. ``edges`` are pointers into the sources by target, with only the first
     source of each target if all targets have contiguous sources; ``maps`` have an index into ``edges`` and weights.
+    ``word_texts`` are the words of texts that have words of several tokens.
     """
     if max(map(len, page["tokens"].values())) > MAX_TOKENS:
         raise ConfigError(f"a page shows texts of up to {MAX_TOKENS:,} tokens; cut the text")
@@ -59,7 +60,18 @@ def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, 
         rows.append({**head_map.fields, "edges": index_of[key], **_pack_weights(head_map.weights)})
     header = {name: page[name] for name in ("title", "tokens", "words", "parses")}
     header["branches"] = page.get("branches")  # missing in results that were saved before
+    header["word_texts"] = _texts_of_words(page)
     return {**header, "prediction": _name_labels(page["prediction"]), "edges": edges, "maps": rows, "kept": kept}
+
+
+def _texts_of_words(page: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Text -> its words, of texts in which a word has several tokens."""
+    texts = page.get("word_texts", page["tokens"])
+    return {
+        part: list(dict(zip(words, texts[part], strict=True)).values())
+        for part, words in page["words"].items()
+        if len(set(words)) < len(words)
+    }
 
 
 def _name_labels(prediction: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,6 +130,52 @@ def test_several_tokens_show_the_sum_of_their_weights(show, make_result):
     assert tab.locator(".token.active").all_inner_texts() == result.tokens[6:7]
 
 
+def join_dense(dense, words):
+    """Weights between words: sums over the tokens of a source, means over those of a target; NaN for no edge."""
+    belongs = (np.arange(max(words) + 1)[:, None] == np.array(words)).astype(float)
+    joined = (belongs / belongs.sum(1, keepdims=True)) @ np.nan_to_num(dense) @ belongs.T
+    return np.where(belongs @ ~np.isnan(dense) @ belongs.T > 0, joined, np.nan)
+
+
+def test_subwords_are_joined_to_words(show, make_result):
+    pieces, numbers = ["[CLS]", "the", "un", "known", "saw", "the", "un", "known"], [0, 1, 2, 2, 3, 4, 5, 5]
+    words = ["[CLS]", "the", "unknown", "saw", "the", "unknown"]
+    parses = {"text": {"heads": [-1, 2, 3, -1, 5, 3], "deprels": ["", "det", "nsubj", "root", "det", "obj"]}}
+    result = make_result(pieces, words=numbers, parses=parses)
+    result.page["word_texts"] = {"text": [words[number] for number in numbers]}
+    tab = show([result], [make_result(words, relations=(("window:3", 1),))], at="layer=0&head=1&token=6")
+    switch = tab.get_by_role("checkbox", name="Join sub-words")
+    assert not switch.is_checked()
+    switch.check()
+    shown = tab.locator(".pane").first.locator(".token").all_inner_texts()
+    assert shown == words
+    assert tab.locator(".pane").first.locator(".token.active").count() == 0, "its number was that of a token"
+    dense = join_dense(result.dense[0, 1], numbers)
+    for number in (2, 4, 5):
+        token(tab, number).hover()
+        assert_rows(read_incoming(tab), compute_incoming(words, dense, number))
+    assert tab.locator(".incoming th").first.inner_text() == "word"
+    assert "obj<" in tab.locator(".pane").first.locator(".incoming .deprel").all_inner_texts()
+    assert tab.locator(".pane").nth(1).locator(".token.active").all_inner_texts() == ["unknown"]
+    assert "A word attends with the mean of its tokens" in tab.locator(".edges").first.inner_text()
+    token(tab, 5).click()
+    assert becomes(lambda: {"unit=words", "token=5"} <= set(tab.evaluate("location.hash")[1:].split("&")), True)
+    tab.reload()
+    assert switch.is_checked()
+    assert tab.locator(".pane").first.locator(".token.active").all_inner_texts() == ["unknown"]
+    tab.get_by_text("Matrix", exact=True).click()
+    assert tab.locator(".matrix-view").first.is_visible()
+    switch.uncheck()
+    tab.get_by_text("Arcs", exact=True).click()
+    assert tab.locator(".pane").first.locator(".token").all_inner_texts() == pieces
+
+
+def test_without_subwords_there_is_nothing_to_join(show, make_result):
+    tab = show([make_result()], at="unit=words")
+    assert tab.get_by_role("checkbox", name="Join sub-words").count() == 0
+    assert tab.locator(".token").count() == 14
+
+
 def test_an_empty_picture_says_why(show, make_result):
     tab = show([make_result(relations=(("window:N/16", 0), ("window:1", 0)))])
     note = tab.locator(".edges").inner_text()
@@ -474,9 +520,11 @@ def test_narrow_panes_print_fewer_rows(show, make_result):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["layer=1&head=1&token=3", "view=matrix"])
+@pytest.mark.parametrize("at", ["layer=1&head=1&token=3", "view=matrix", "unit=words&token=3"])
 def test_accessibility(show, make_result, find_violations, at):
-    tab = show([make_result(), make_result(["two"])], [make_result(), make_result(["two"])], at=at)
+    tab = show(
+        [make_result(words=[*range(13), 12]), make_result(["two"])], [make_result(), make_result(["two"])], at=at
+    )
     for scheme in ("light", "dark"):
         tab.emulate_media(color_scheme=scheme)
         tab.wait_for_timeout(150)  # colours change gradually

@@ -45,7 +45,7 @@ ACTS = """
         focus: (turn) => tokens[60 + turn].focus(),
         threshold: (turn) => change("threshold", ["value", "input"], 20 + 3 * turn),
         head: (turn) => change("head", ["selectedIndex", "change"], 1 + (turn % 5)),
-        scroll: (turn) => scrollTo(0, 700 * (turn + 1)),
+        scroll: (turn) => document.querySelector(".arc-view").scrollTo(0, 700 * (turn + 1)),
         cell: () => key(document.querySelector(".scroller"), "ArrowDown"),
         zoom: (turn) => change("zoom", ["value", "input"], 10 * turn),
     };
@@ -116,6 +116,25 @@ def test_response_times(long_page, visit, at):
     acts = ["cell", "zoom", "head"] if "matrix" in at else ["hover", "focus", "threshold", "scroll"]
     times = {act: fastest_median(lambda act=act: tab.evaluate(measure, act), INTERACTION) for act in acts}
     assert {act: round(time) for act, time in times.items() if time >= INTERACTION} == {}
+
+
+def test_it_scrolls_beside_its_table(long_page, visit):
+    tab = visit(f"{long_page.as_uri()}#head=4&token=1500")
+    stage = tab.locator(".arc-view")
+    assert stage.evaluate("view => [view.clientHeight < innerHeight, view.scrollHeight > 10000]") == [True, True]
+    assert tab.evaluate("document.documentElement.scrollHeight < 2 * innerHeight")
+    box = tab.locator(".token.active").bounding_box()
+    assert 0 < box["y"] < 900, "the address' token is in sight"
+    tab.locator(".token.active").focus()
+    before = stage.evaluate("view => view.scrollTop")
+    for _ in range(3):
+        tab.keyboard.press("PageDown")
+    assert stage.evaluate("view => view.scrollTop") > before
+    tab.wait_for_timeout(300)
+    assert tab.locator(".focus").evaluate("canvas => !canvas.hidden && canvas.width > 0")
+    box = tab.locator(".token.active").bounding_box()
+    assert 0 < box["y"] < 900
+    assert tab.locator(".incoming").bounding_box()["y"] < 900
 
 
 @pytest.mark.slow

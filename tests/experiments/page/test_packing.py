@@ -103,3 +103,10 @@ def test_labels_have_the_names_of_their_probabilities(prediction, names):
     page = page_of(1)
     page["prediction"] = {**prediction, "probabilities": {}}
     assert pack_page(page)["prediction"] == {**names, "probabilities": {}}
+
+
+def test_words_are_packed_where_they_have_several_tokens(make_result):
+    assert pack_page(make_result().page)["word_texts"] == {}
+    page = make_result(["[CLS]", "un", "known", "known"], words=[0, 1, 1, 2]).page
+    page["word_texts"] = {"text": ["[CLS]", "unknown", "unknown", "known"]}
+    assert pack_page(page)["word_texts"] == {"text": ["[CLS]", "unknown", "known"]}

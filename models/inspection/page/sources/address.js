@@ -1,4 +1,5 @@
-// The view in the address: #text=2&view=matrix&layer=1&head=4&token=5; the second model's keys end in ".2".
+// The view in the address: #text=2&view=matrix&layer=1&head=4&token=5, with &unit=words if sub-words are joined; the
+// second model's keys end in ".2".
 
 const PANE_KEYS = ["layer", "head", "relation", "threshold", "token", "edges"];
 const NUMERIC = new Set(["layer", "head", "threshold", "token", "text"]);
@@ -21,6 +22,7 @@ function readAddress(hash, panes) {
   return {
     text: read("text", "text"),
     view: read("view", "view"),
+    unit: read("unit", "unit"),
     panes: Array.from({ length: panes }, (_, pane) =>
       Object.fromEntries(PANE_KEYS.map((key) => [key, read(key, key + suffix(pane))])),
     ),
@@ -34,6 +36,7 @@ function formatValue(key, value) {
 
 function writeAddress(state) {
   const parts = new URLSearchParams({ text: state.text, view: state.view });
+  if (state.unit === "words") parts.set("unit", "words");
   state.panes.forEach((pane, index) => {
     for (const key of PANE_KEYS) {
       const value = pane[key];

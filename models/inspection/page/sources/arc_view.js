@@ -226,9 +226,8 @@ class ArcView {
     const node = this.elements[this.active];
     const [box, sight] = [node.getBoundingClientRect(), this.sight()];
     if (box.top >= sight.top && box.bottom <= sight.bottom) return;
-    if (this.root.scrollHeight > this.root.clientHeight) {
-      this.root.scrollTop += box.top - this.root.getBoundingClientRect().top - this.root.clientHeight / 2;
-    } else if (hostOf(this.root) === document.documentElement) node.scrollIntoView({ block: "center" });
+    if (hostOf(this.root) === document.documentElement) node.scrollIntoView({ block: "center" });
+    else this.root.scrollTop += box.top - this.root.getBoundingClientRect().top - this.root.clientHeight / 2;
   }
 
   /** Top and bottom of what is in sight, in the window. */

@@ -21,6 +21,7 @@ function showIncoming(root, attention, selection, targets, isMarked) {
   table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, edge, most, { named: selection.groups.length > 1, marked: isMarked(edge.source, token) })));
   rest.textContent = incoming.length ? describeRest(incoming.slice(MOST_ROWS)) : "No incoming edges.";
   table.hidden = incoming.length === 0;
+  table.tHead.rows[0].cells[0].textContent = attention.joined ? "word" : "token";
 }
 
 function incomingRow(attention, { source, target, weight, relation }, most, { named, marked }) {

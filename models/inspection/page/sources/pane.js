@@ -37,11 +37,13 @@ class Pane {
     });
   }
 
-  /** Show a text in a view; keep the choices that this text has. */
-  show(text, view) {
-    this.attentions[text] ??= new Attention(this.model.results[text]);
-    const isNew = this.attention !== this.attentions[text];
-    this.attention = this.attentions[text];
+  /** Show a text in a view, by token or by word; keep the choices that this text has. */
+  show(text, view, unit) {
+    const joined = unit === "words" && this.hasPieces(text);
+    const attentions = (this.attentions[text] ??= {});
+    const attention = (attentions[joined] ??= new Attention(this.model.results[text], { joined }));
+    const isNew = this.attention !== attention;
+    this.attention = attention;
     this.view = view;
     if (isNew) {
       this.hovered = null;
@@ -56,6 +58,11 @@ class Pane {
     this.root.querySelector("label.threshold").hidden = view !== "arcs";
     if (isNew) this.overview.show(this.attention);
     this.refresh();
+  }
+
+  /** Whether words of a text have several tokens. */
+  hasPieces(text) {
+    return Object.keys(this.model.results[text].word_texts).length > 0;
   }
 
   /** Replace choices that this text does not have. */
@@ -119,6 +126,7 @@ class Pane {
     if (this.view === "arcs" && groups > 1 && this.arcs.count) notes.push(`Colours and dashes tell the ${groups} relations apart.`);
     if (this.choice.head === ALL && this.selection.heads > 1) notes.push(`Weights are means over ${this.selection.heads} heads.`);
     if (this.selection.isAlone()) notes.push(this.whyEmpty());
+    if (this.attention.joined) notes.push("A word attends with the mean of its tokens, to the sum over the tokens of the other.");
     if (kept) notes.push(`The page contains the ${kept} strongest edges of each token and head.`);
     return notes.join(" ");
   }

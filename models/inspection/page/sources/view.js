@@ -11,6 +11,8 @@ class View {
     this.changed = changed;
     this.text = 0;
     this.view = "arcs";
+    this.unit = "tokens";
+    this.join = root.querySelector("[name=join]"); // not in notebooks, where choices are numbers of tokens
     this.select = root.querySelector("[name=text]");
     const template = root.querySelector("template").content.firstElementChild;
     this.panes = data.models.map((model, index) => {
@@ -37,19 +39,24 @@ class View {
         this.show();
       });
     }
+    this.join?.addEventListener("change", () => {
+      this.unit = this.join.checked ? "words" : "tokens";
+      this.go(this.text);
+    });
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", () => this.recolour(), { signal });
   }
 
   /** What is shown: the text, the view, and the choices of each pane. */
   state() {
-    return { text: this.text, view: this.view, panes: this.panes.map((pane) => pane.choice) };
+    return { text: this.text, view: this.view, unit: this.unit, panes: this.panes.map((pane) => pane.choice) };
   }
 
   /** Show a state, scrolled to its token; missing and invalid values are replaced. */
   restore(state) {
     if (Number.isInteger(state.text)) this.text = state.text;
     if (["arcs", "matrix"].includes(state.view)) this.view = state.view;
+    this.unit = state.unit === "words" ? "words" : "tokens";
     state.panes.forEach((choice, index) => Object.assign(this.panes[index].choice, choice));
     this.show();
     for (const pane of this.panes) pane.arcs.reveal();
@@ -73,7 +80,9 @@ class View {
     this.text = clamp(this.text, 0, this.count() - 1);
     this.fillTexts();
     for (const choice of this.root.querySelectorAll("[name=view]")) choice.checked = choice.value === this.view;
-    for (const pane of this.panes) pane.show(this.text, this.view);
+    if (this.join) this.join.checked = this.unit === "words";
+    this.join?.parentElement.toggleAttribute("hidden", !this.panes.some((pane) => pane.hasPieces(this.text)));
+    for (const pane of this.panes) pane.show(this.text, this.view, this.unit);
     const active = this.panes.findIndex((pane) => pane.choice.token !== null);
     if (active >= 0) this.follow(active, this.panes[active].choice.token);
     this.changed(this.state());

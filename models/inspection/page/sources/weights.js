@@ -1,4 +1,5 @@
-// The attention of one text: tokens numbered over all parts, edges sorted by target, weights decoded on demand.
+// The attention of one text: tokens numbered over all parts, edges sorted by target, weights decoded on demand. If it is
+// joined, its tokens are the words.
 
 const ALL = "all";
 const LEVELS = 512;
@@ -11,7 +12,8 @@ function decodeNumbers(text, Kind) {
 }
 
 class Attention {
-  constructor(packed) {
+  constructor(packed, { joined = false } = {}) {
+    this.joined = joined;
     this.title = packed.title;
     this.prediction = packed.prediction;
     this.branches = packed.branches;
@@ -20,12 +22,21 @@ class Attention {
     this.packedEdges = packed.edges;
     this.tokens = [];
     this.parts = new Map();
+    this.pieces = new Map(); // part -> its tokens before they are joined, numbered over all parts
+    this.wordOf = []; // of those
+    this.words = {};
     for (const [name, tokens] of Object.entries(packed.tokens)) {
-      this.parts.set(name, { first: this.tokens.length, count: tokens.length });
-      for (const token of tokens) this.tokens.push(token);
+      const words = packed.words[name];
+      const shown = (joined && packed.word_texts[name]) || tokens;
+      const begins = shown === tokens ? tokens.map(() => true) : words.map((word, place) => word !== words[place - 1]);
+      if (words) this.words[name] = words.filter((_, place) => begins[place]);
+      this.pieces.set(name, { first: this.wordOf.length, count: tokens.length });
+      this.parts.set(name, { first: this.tokens.length, count: shown.length });
+      for (const text of shown) this.tokens.push(text);
+      let word = this.parts.get(name).first - 1;
+      for (const begin of begins) this.wordOf.push((word += begin));
     }
-    this.tags = tagsOfTokens(packed);
-    this.words = packed.words;
+    this.tags = tagsOfTokens(packed.prediction, this.words);
     this.parses = packed.parses;
     this.decoded = new Map();
     this.selections = new Map();
@@ -97,13 +108,14 @@ class Attention {
   /** The edges of a map, their weights times `share`, with tokens numbered over all parts. */
   edges(map, share) {
     const { pointers, sources } = this.structure(map.edges);
-    const target = this.parts.get(map.target_part);
-    const source = this.parts.get(map.source_part);
-    const allPointers = new Uint32Array(this.tokens.length + 1);
+    const target = this.pieces.get(map.target_part);
+    const source = this.pieces.get(map.source_part);
+    const allPointers = new Uint32Array(this.wordOf.length + 1);
     allPointers.set(pointers, target.first);
     allPointers.fill(pointers[target.count], target.first + target.count);
     const weights = new Float32Array(decodeNumbers(map.weights, Uint16Array)).map((level) => level * map.unit * share);
-    return { pointers: allPointers, sources: source.first ? sources.map((number) => number + source.first) : sources, weights };
+    const edges = { pointers: allPointers, sources: source.first ? sources.map((number) => number + source.first) : sources, weights };
+    return this.joined ? joinEdges(edges, this.wordOf, this.tokens.length) : edges;
   }
 
   structure(index) {
@@ -120,7 +132,7 @@ class Attention {
 }
 
 /** The tags of a tagger except O, each for the first token of its word. */
-function tagsOfTokens({ prediction: { tags }, words }) {
+function tagsOfTokens({ tags }, words) {
   if (!tags) return [];
   const ids = Object.values(words).flat();
   return ids.map((word, token) => (word !== ids[token - 1] && tags[word - 1] !== "O" ? tags[word - 1] : undefined));
@@ -138,6 +150,28 @@ function contiguousSources(pointers, first) {
     }
   }
   return sources;
+}
+
+/** The edges between words: a weight is the sum over the tokens of its source, and the mean over those of its target. */
+function joinEdges({ pointers, sources, weights }, wordOf, size) {
+  const joined = { pointers: new Uint32Array(size + 1), sources: new Uint32Array(sources.length), weights: new Float32Array(sources.length) };
+  const slot = new Uint32Array(size); // index of this target's edge from a source, plus one
+  let [end, token] = [0, 0];
+  for (let word = 0; word < size; word += 1) {
+    const [begin, first] = [end, token];
+    while (wordOf[token] === word) token += 1;
+    for (let edge = pointers[first]; edge < pointers[token]; edge += 1) {
+      const source = wordOf[sources[edge]];
+      if (slot[source] <= begin) {
+        joined.sources[end] = source;
+        end += 1;
+        slot[source] = end;
+      }
+      joined.weights[slot[source] - 1] += weights[edge] / (token - first);
+    }
+    joined.pointers[word + 1] = end;
+  }
+  return { pointers: joined.pointers, sources: joined.sources.slice(0, end), weights: joined.weights.slice(0, end) };
 }
 
 /** Merge the edges of several maps; weights of the same edge add up. */
