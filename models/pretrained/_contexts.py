@@ -52,7 +52,10 @@ class LayerWatcher(Watcher):
 
     def __init__(self, model: nn.Module, context: str):
         config = _read_config(model, context)
-        self.layers, self.heads = int(config.num_hidden_layers), int(config.num_attention_heads)
+        try:
+            self.layers, self.heads = int(config.num_hidden_layers), int(config.num_attention_heads)
+        except (AttributeError, TypeError) as error:
+            raise ConfigError(f"{config.model_type} has no attention in all layers for {context} ({error})") from error
         self._context, self._family = context, config.model_type
         self._numbers: dict[nn.Module, list[int]] = {}
         self._calls: int | None = None
@@ -374,7 +377,8 @@ def edges(model: nn.Module, heads: Choice | Sequence[Choice], *, graph: TextBatc
     Examples
     --------
     >>> import transformers, graphattn.transformers
-    >>> config = transformers.BertConfig(32, 16, 1, 2, 16, attn_implementation="graphattn")
+    >>> sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    >>> config = transformers.BertConfig(**sizes, attn_implementation="graphattn")
     >>> model = transformers.BertModel(config).eval()
     >>> with graphattn.transformers.edges(model, "window:3|global"):
     ...     model(torch.tensor([[1, 2, 3, 4, 5]])).last_hidden_state.shape
@@ -406,7 +410,8 @@ def capture(model: nn.Module, tokenizer: Tokenizer | None = None) -> Iterator[Ca
     Examples
     --------
     >>> import transformers, graphattn.transformers
-    >>> config = transformers.BertConfig(32, 16, 1, 2, 16, attn_implementation="graphattn")
+    >>> sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    >>> config = transformers.BertConfig(**sizes, attn_implementation="graphattn")
     >>> model = transformers.BertModel(config).eval()
     >>> with graphattn.transformers.capture(model) as weights:
     ...     _ = model(torch.tensor([[7, 8, 9]]))

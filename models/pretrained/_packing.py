@@ -3,109 +3,184 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from graphattn._ragged import Ints, count_up
-from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.exceptions import ConfigError
 from graphattn.models.pretrained._contexts import LayerWatcher, watching
-from graphattn.models.pretrained._interface import NAME, packed
+from graphattn.models.pretrained._interface import WATCHERS, packed
 
-_TOLERANCE = 1e-3
-"""Difference of states, relative to the largest, that rounding explains."""
+_CONTEXT = "pack(...)"
+_TOLERANCE = 1e-3, 8.0
+"""Difference of states that rounding explains, relative to the largest: at least, and in units of rounding."""
 _PROBE_LENGTHS = np.array([5, 9, 4])
 
+Ids = Sequence[int] | Tensor
+"""Ids of a text."""
 
-@dataclass(frozen=True)
-class Packing:
-    """How a model reads packed texts: the position of a first token, and whether it takes positions and segments."""
 
+@dataclass(frozen=True, eq=False)
+class PackedModel:
+    """A model of ``transformers`` that reads texts without padding; :func:`pack` makes it.
+
+    Call it with the ids of texts, also inside :func:`edges` and :func:`capture`. Gradients flow to the model, and its
+    training mode decides on dropout.
+    """
+
+    model: nn.Module
     first_position: int
-    takes_positions: bool
-    takes_segments: bool
+    """Number of a text's first position: 0, or that after padding in RoBERTa-like models."""
 
-    def run(self, model: nn.Module, lengths: Ints, segments: Tensor | None = None, **inputs: Tensor) -> Tensor:
-        """(N, width) states of texts; ``inputs`` are (N,) ``input_ids`` or (N, D) ``inputs_embeds``."""
-        device = next(iter(inputs.values())).device
-        count = int(lengths.sum())
-        options: dict[str, Any] = {name: values[None] for name, values in inputs.items()}
-        options["attention_mask"] = torch.ones(1, count, dtype=torch.long, device=device)
-        if self.takes_positions:
-            positions = torch.from_numpy(count_up(lengths)).to(device)
-            options["position_ids"] = positions[None].long() + self.first_position
-        if self.takes_segments and segments is not None:
-            options["token_type_ids"] = segments[None].long()
-        if "use_cache" in _parameters(model):
-            options["use_cache"] = False
-        with packed(lengths), watching(model, LayerWatcher(model, "packed texts")):
-            states: Tensor = model(**options).last_hidden_state
-        return states[0]
+    def __call__(self, input_ids: Sequence[Ids], token_type_ids: Sequence[Ids] | None = None) -> list[Tensor]:
+        """Compute the states of texts.
+
+        Parameters
+        ----------
+        input_ids : the ids of each text with special tokens, as tokenizers return them without ``padding``
+        token_type_ids : those of each text, zeros if the model takes them and they are not given
+
+        Returns
+        -------
+        (L, width) last hidden states of each text of L tokens
+
+        Raises
+        ------
+        ConfigError
+            for a text without ids, other numbers of ``token_type_ids``, or a model that does not take them
+        """
+        lengths = np.array([len(ids) for ids in input_ids], dtype=np.int64)
+        if not lengths.all():
+            raise ConfigError(f"text {int(lengths.argmin())} has no ids; leave it out, or give it special tokens")
+        if not len(lengths):
+            return []
+        names = _parameters(self.model)
+        device = next(self.model.parameters()).device
+        inputs: dict[str, Any] = {"input_ids": _join(input_ids, device)}
+        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        if "position_ids" in names:
+            positions = torch.from_numpy(count_up(lengths)).to(device).long()
+            inputs["position_ids"] = positions[None] + self.first_position
+        if token_type_ids is not None:
+            self._check_segments(token_type_ids, lengths)
+            inputs["token_type_ids"] = _join(token_type_ids, device)
+        if "use_cache" in names:
+            inputs["use_cache"] = False
+        with packed(lengths), watching(self.model, LayerWatcher(self.model, _CONTEXT)):
+            states = _last_states(self.model(**inputs))
+        return list(states[0].split(lengths.tolist()))
+
+    def _check_segments(self, token_type_ids: Sequence[Ids], lengths: Ints) -> None:
+        if "token_type_ids" not in _parameters(self.model):
+            raise ConfigError(f"a {type(self.model).__name__} takes no token_type_ids; leave them out")
+        if [len(ids) for ids in token_type_ids] != lengths.tolist():
+            raise ConfigError("token_type_ids has other numbers of tokens than input_ids; give one for each id")
+
+
+def pack(model: nn.Module, pad: int | None = None) -> PackedModel:
+    """Let a model read texts one after another in one row, so that no time goes to padding.
+
+    Models differ in where positions begin and what connects neighbours. So this function reads three short texts,
+    together and one by one, and compares their states.
+
+    Parameters
+    ----------
+    model : a base model of ``transformers`` (``AutoModel``) with ``attn_implementation="graphattn"``; of a model that
+        PEFT wraps, ``model.get_base_model()``
+    pad : id of padding, after which RoBERTa-like models number their positions; by default that of the model's
+        configuration
+
+    Raises
+    ------
+    ConfigError
+        when states of packed texts are not those of single texts, with the reason; inside :func:`edges` or
+        :func:`capture` of the same model
+
+    Examples
+    --------
+    >>> import transformers, graphattn.transformers
+    >>> sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    >>> config = transformers.BertConfig(**sizes, attn_implementation="graphattn")
+    >>> packed = graphattn.transformers.pack(transformers.BertModel(config).eval())
+    >>> [tuple(states.shape) for states in packed([[2, 7, 8, 3], [2, 9, 3]])]
+    [(4, 16), (3, 16)]
+    """
+    watcher = LayerWatcher(model, _CONTEXT)
+    if WATCHERS.get(model):
+        raise ConfigError(f"call {_CONTEXT} before `with edges(model, ...)` and `with capture(model)`")
+    config: Any = model.config
+    config = config.get_text_config()
+    pad = getattr(config, "pad_token_id", None) if pad is None else pad
+    firsts = [0] if pad is None or "position_ids" not in _parameters(model) else [0, pad + 1]
+    try:
+        texts = _draw_texts(config.vocab_size, pad)
+        with torch.no_grad(), _evaluating(model):
+            with watching(model, watcher):  # so that layers without edges are the reason, if there are any
+                expected = torch.cat([_read_alone(model, ids) for ids in texts])
+            for first in firsts:
+                packed_model = PackedModel(model, first)
+                if _are_close(torch.cat(packed_model(texts)), expected):
+                    return packed_model
+    except ConfigError as error:
+        raise ConfigError(_explain(config.model_type, str(error))) from error
+    except Exception as error:  # a family's own code may fail on edges in place of a mask in any way
+        raise ConfigError(_explain(config.model_type, f"{type(error).__name__}: {error}")) from error
+    raise ConfigError(_explain(config.model_type, "it mixes texts that are next to each other"))
+
+
+def _read_alone(model: nn.Module, ids: Tensor) -> Tensor:
+    row = ids[None].to(next(model.parameters()).device)
+    return _last_states(model(input_ids=row, attention_mask=torch.ones_like(row)))[0]
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Turn dropout off, and restore the mode of each module."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def _parameters(model: nn.Module) -> Any:
     return inspect.signature(model.forward).parameters
 
 
-def find_packing(model: nn.Module, pad: int | None) -> Packing:
-    """How a model reads packed texts, tried with three short ones.
-
-    ``pad`` is the id of padding, after which RoBERTa-like models number their positions.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when states of packed texts are not those of single texts
-    """
-    config: Any = model.config
-    family = config.model_type
-    parameters = _parameters(model)
-    takes = {name: name in parameters for name in ("position_ids", "token_type_ids")}
-    firsts = [0] if pad is None or not takes["position_ids"] else [0, pad + 1]
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad(), watching(model, LayerWatcher(model, "packed texts")):
-            ids = torch.from_numpy(_draw_ids(config, pad)).to(next(model.parameters()).device)
-            singles = [
-                model(input_ids=part[None], attention_mask=torch.ones_like(part)[None]).last_hidden_state[0]
-                for part in ids.split(_PROBE_LENGTHS.tolist())
-            ]
-            expected = torch.cat(singles)
-            for first in firsts:
-                packing = Packing(first, takes["position_ids"], takes["token_type_ids"])
-                states = packing.run(model, _PROBE_LENGTHS, input_ids=ids)
-                if states.shape == expected.shape and _are_close(states, expected):
-                    return packing
-    except ConfigError as error:
-        raise ModelDirectoryError(explain(family, str(error))) from error
-    except Exception as error:  # a family's own code may fail on edges in place of a mask in any way
-        raise ModelDirectoryError(explain(family, f"{type(error).__name__}: {error}")) from error
-    finally:
-        model.train(training)
-    raise ModelDirectoryError(explain(family, "it mixes texts that are next to each other"))
+def _join(texts: Sequence[Ids], device: torch.device) -> Tensor:
+    """(1, N) ids of all texts."""
+    return torch.cat([torch.as_tensor(ids, dtype=torch.long, device=device) for ids in texts])[None]
 
 
-def _draw_ids(config: Any, pad: int | None) -> npt.NDArray[np.int64]:
+def _last_states(output: Any) -> Tensor:
+    if not hasattr(output, "last_hidden_state"):
+        raise ConfigError("its output has no last_hidden_state; give its base model, model.base_model")
+    states: Tensor = output.last_hidden_state
+    return states
+
+
+def _draw_texts(vocabulary: int, pad: int | None) -> list[Tensor]:
     """Ids of text, without those of special tokens, which come first or last in most vocabularies."""
     generator = np.random.default_rng(0)
-    low, high = config.vocab_size // 4, config.vocab_size * 3 // 4
-    ids = generator.integers(low, high, int(_PROBE_LENGTHS.sum()))
-    return np.where(ids == pad, ids + 1, ids)
+    ids = generator.integers(vocabulary // 4, vocabulary * 3 // 4, int(_PROBE_LENGTHS.sum()))
+    return list(torch.from_numpy(np.where(ids == pad, ids + 1, ids)).split(_PROBE_LENGTHS.tolist()))
 
 
 def _are_close(states: Tensor, expected: Tensor) -> bool:
-    scale = expected.abs().max().clamp(min=1e-6)
-    return bool(((states - expected).abs().max() <= _TOLERANCE * scale).item())
+    if states.shape != expected.shape:
+        return False
+    least, units = _TOLERANCE
+    tolerance = max(least, units * torch.finfo(expected.dtype).eps)
+    return bool((states - expected).abs().max() <= tolerance * expected.abs().max().clamp(min=1e-6))
 
 
-def explain(family: str, reason: str) -> str:
-    """The error of a model that cannot run on graphs."""
-    return (
-        f"its model_type is {family!r}, whose texts cannot be one graph ({reason}). Choose another model, or stay in "
-        f"transformers with its own attention; {NAME} needs one that attends through AttentionInterface in all layers"
-    )
+def _explain(family: str, reason: str) -> str:
+    return f"texts cannot be packed for a model of type {family!r} ({reason}); give the model padded batches"

@@ -249,3 +249,25 @@ def test_adapters_of_peft_train(inputs):
         adapted(**inputs).last_hidden_state.sum().backward()
     assert len(weights) == len(LENGTHS)
     assert any(each.grad is not None for name, each in adapted.named_parameters() if "lora" in name)
+
+
+def test_dropout_of_weights_is_for_training_only(inputs):
+    """Attention dropout changes states from seed to seed, and gradients flow; in evaluation it does nothing."""
+    _, model = make_models(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.5)
+
+    def read(seed):
+        torch.manual_seed(seed)
+        return model(**inputs).last_hidden_state[inputs["attention_mask"].bool()]
+
+    states = [read(seed) for seed in (0, 0, 1)]
+    torch.testing.assert_close(states[0], states[1])
+    torch.testing.assert_close(states[0], states[2])
+    model.train()
+    states = [read(seed) for seed in (0, 0, 1)]
+    torch.testing.assert_close(states[0], states[1])
+    assert (states[0] - states[2]).abs().max() > 0.01
+    states[0].square().sum().backward()
+    for layer in model.encoder.layer:
+        attention = layer.attention.self
+        for project in (attention.query, attention.key, attention.value):
+            assert project.weight.grad.abs().max() > 0
