@@ -40,6 +40,9 @@ class BenchOptions(Options):
     precision: str = option("32", "On a GPU, the number format of contenders.", choices=("32", "bf16"))
     seconds: float = option(120.0, "Seconds after which no new round on a workload starts.", min=0)
     pretrained: str | None = option(None, "Hugging Face directory, or its name on the hub (default: all-MiniLM-L6-v2).")
+    families: bool = option(
+        False, "Instead of one model: random ones of six families, packed by graphattn.transformers, and padded."
+    )
     data_sets: str | None = option(
         None, "Comma-separated data sets (default: sst2,r8,20ng,imdb,sick,conll2003); sst2:500 has 500 examples."
     )
@@ -123,7 +126,7 @@ BENCHMARKS = {
         "A pretrained Transformer, inference and training. Peers: transformers, transformers-sorted, onnx-sorted, "
         "openvino, openvino-sorted, ours-float32, ours-int8, sentence-transformers, model2vec.",
         "--lengths questions,reviews --peers transformers",
-        f"{_COMPARED} device pretrained",
+        f"{_COMPARED} device pretrained families",
     ),
     "shapes": Benchmark(
         "Dense attention when each batch has a new shape: kernels that need a plan for it, and those that do not.",
@@ -238,6 +241,7 @@ def measure(name: str, options: BenchOptions) -> BenchmarkReport:
     if benchmark.measure is not None:
         return benchmark.measure(_make_settings(options, benchmark.lengths, benchmark.quick))
     is_training = name == "train-step"  # it is in _encoder.py
+    name = "families" if options.families else name
     module: Any = import_module(f"graphattn.experiments.benchmarks._{'encoder' if is_training else name}")
     function: Callable[..., BenchmarkReport] = module.measure_training if is_training else module.measure
     if name == "store":
@@ -249,7 +253,7 @@ def measure(name: str, options: BenchOptions) -> BenchmarkReport:
         return function(_make_frontier_settings(options), **places, pretrained=options.pretrained)
 
     settings = _make_settings(options, module.LENGTHS, module.QUICK, one_run=name == "memory")
-    texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained") else {}
+    texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained", "families") else {}
     return function(settings, **texts, **({"directory": options.pretrained} if name == "pretrained" else {}))
 
 

@@ -62,11 +62,11 @@ def time_interleaved(
 
 
 def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Record]:
-    """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to the times of ``base``."""
+    """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to those of ``base``, if it ran."""
     device = settings.placement.device
     times = time_interleaved(jobs, settings.repeats, seconds=settings.seconds, device=device)
     return {
-        name: summarize_times(runs) | (compare_times(runs, times[base]) if name != base else {})
+        name: summarize_times(runs) | (compare_times(runs, times[base]) if name != base and base in times else {})
         for name, runs in times.items()
     }
 

@@ -288,6 +288,11 @@ class ModelContender(TextContender):
         """Shapes of the model."""
         return read_architecture(Path(self.directory))
 
+    @property
+    def vocabulary(self) -> int:
+        """Number of the model's ids."""
+        return self.architecture.vocabulary
+
     @override
     def make_job(self, problem: TextProblem, *, backward: bool) -> Job:
         model = self.load(max(problem.workload.lengths), problem.placement.device, backward=backward)
@@ -372,7 +377,7 @@ class GraphModel(ModelContender):
     @override
     def prepare(self, problem: TextProblem, model: PretrainedEncoder) -> Callable[[], Sequence[GraphInput]]:
         builder = TextGraphBuilder(model.relations(), vocabulary=model.vocabulary)
-        texts = problem.ids(self.architecture.vocabulary)
+        texts = problem.ids(self.vocabulary)
         sizes = [len(batch) for batch in problem.workload.batches]
         put = problem.placement.put
         ids = [put(torch.cat(texts[end - size : end])) for end, size in zip(np.cumsum(sizes), sizes, strict=True)]
@@ -416,7 +421,7 @@ class Transformers(ModelContender):
 
     @override
     def prepare(self, problem: TextProblem, model: Any) -> Callable[[], Sequence[Padded]]:
-        texts, put = problem.ids(self.architecture.vocabulary), problem.placement.put
+        texts, put = problem.ids(self.vocabulary), problem.placement.put
         if self.sorts:
             texts.sort(key=len)
             sizes = split_into_batches(list(map(len, texts)), len(problem.workload.batches[0]))
