@@ -200,10 +200,10 @@ class MSTransLayer(nn.Module):
         edges: Mapping[str, Edges],
         tokens: Tensor,
         weights: LayerWeights | None = None,
-        edge_feats: Mapping[str, Tensor] | None = None,
+        **kinds: Mapping[str, Tensor],
     ) -> Tensor:
-        """(N, hidden) -> (N, hidden); ``edge_feats`` are the kinds of edges, for relations with labels."""
-        attended = self.attention(edges, tokens, edge_feats=edge_feats, weights=weights)
+        """(N, hidden) -> (N, hidden); with labels, ``edge_feats`` are the kinds of edges of each relation."""
+        attended = self.attention(edges, tokens, weights=weights, **kinds)
         added = F.relu(attended, inplace=True)
         added = dropout(added, self.dropout, self.training)
         in_place = not torch.is_grad_enabled() and added.dtype == tokens.dtype  # saves memory
@@ -267,10 +267,12 @@ class MSTransEncoder(Encoder):
         relations = self.relations()
         if self.options.positions:
             tokens = tokens + position_vectors(graph, self.width, tokens)
-        features = as_batch(graph).edge_features if self._labelled else {}
-        kinds = {each.name: each.edge_kinds(features[each.canonical]) for each in self._labelled}
+        kinds = {}
+        if self._labelled:
+            features = as_batch(graph).edge_features
+            kinds["edge_feats"] = {each.name: each.edge_kinds(features[each.canonical]) for each in self._labelled}
         if all(part.source == part.target == TOKEN for relation in relations for part in relation.parts()):
             edges = edges_of(graph, [relation.name for relation in relations], tokens.device)
-            return run_layers(self.layers, edges, tokens, weights, edge_feats=kinds)
+            return run_layers(self.layers, edges, tokens, weights, **kinds)
         nodes = NodeStates(graph, relations, tokens)
-        return run_layers(self.layers, nodes.edges, nodes.initial_states(), weights, edge_feats=kinds)[: len(tokens)]
+        return run_layers(self.layers, nodes.edges, nodes.initial_states(), weights, **kinds)[: len(tokens)]
