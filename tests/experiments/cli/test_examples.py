@@ -96,8 +96,10 @@ def write_json_lines(path, rows):
 def write_corpora(folder):
     """Write the corpora that examples name."""
     labels = ["pos" if "good" in text else "neg" for text in PLAIN]
-    for name in ("train", "dev", "test", "reviews"):
+    for name in ("train", "dev", "reviews"):
         write_table(folder / f"{name}.tsv", ("label", "text"), *zip(labels, PLAIN, strict=True))
+    sources = ["web" if len(text) % 2 else "mail" for text in PLAIN]
+    write_table(folder / "test.tsv", ("label", "text", "source"), *zip(labels, PLAIN, sources, strict=True))
     stars = [5 if label == "pos" else 1 for label in labels]
     write_table(folder / "reviews.csv", ("review", "stars"), *zip(PLAIN, stars, strict=True))
     write_table(folder / "texts.csv", ("text", "label"), *zip(PLAIN, labels, strict=True))
@@ -139,7 +141,7 @@ def stage(graphattn, folder, tmp_path_factory):
         task, corpus, *flags = words.split()
         paths = ",".join(str(stage / path) for path in corpus.split(","))
         assert graphattn("train", task, paths, "--out", stage / name, *TINY, *flags).code == 0
-    for name, source in {"model2": "model", "another-translator": "translator"}.items():
+    for name, source in {"model2": "model", "another-model": "model", "another-translator": "translator"}.items():
         shutil.copytree(stage / source, stage / name)
     assert graphattn("build", stage / "train.tsv", "--out", stage / "store").code == 0
     pretrained = stage.parent / "hub" / MINILM

@@ -199,7 +199,7 @@ def test_learning_rates_decay_towards_the_input(folder):
     assert rates["encoder.layers.0.ffn.widen.weight"] == 2.5e-5
     assert rates["embedding.trained"] == rates["encoder.norm.weight"] == 1.25e-5
     module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, measure=None)
-    groups = module.configure_optimizers()["optimizer"].param_groups
+    groups = module.make_optimizer()[0].param_groups
     by_parameter = {id(parameter): group for group in groups for parameter in group["params"]}
     named = dict(estimator.model_.named_parameters())
     assert by_parameter[id(named["embedding.trained"])]["initial_lr"] == 1.25e-5

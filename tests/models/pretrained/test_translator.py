@@ -94,7 +94,7 @@ def test_targets_have_sub_words_of_their_own(folder):
 def test_learning_rates(folder):
     translator = make(folder, tuning_rate=1e-4, layer_decay=0.5).fit(SOURCES, TARGETS)
     module = TrainingModule(translator.model_, translator.training_, loader=[None], dev=None, measure=None)
-    groups = module.configure_optimizers()["optimizer"].param_groups
+    groups = module.make_optimizer()[0].param_groups
     rates = {id(parameter): group["initial_lr"] for group in groups for parameter in group["params"]}
     named = dict(translator.model_.named_parameters())
     assert rates[id(named["sources.trained"])] == 1.25e-5
