@@ -77,7 +77,7 @@ def test_a_long_line_is_reported_with_its_number(translator, graphattn, tmp_path
     path, _ = translator
     sources = f"{PAIRS[0][0]}\n" * 6 + "dog " * 1100
     answer = graphattn("predict", path, "--plain", "--chunk", "5", "--out", tmp_path / "outputs", stdin=sources)
-    assert (answer.code, answer.out) == (1, "")
+    assert (answer.code, answer.out) == (1, f"6 predictions: {tmp_path / 'outputs'}\n")
     assert answer.err.startswith("error: 1 text could not be processed (line 7). ")
     assert "source 7 has 1,100 subwords; the limit is 1,024. " in answer.err
     assert (tmp_path / "outputs").read_text().count("\n") == 7
@@ -143,7 +143,7 @@ def test_evaluate_with_another_tokenizer(translator, graphattn, folder):
         ),
         (
             ["evaluate", "MODEL", "EN", "DE", "--compare", "OTHER"],
-            "OTHER classifies texts; give --compare a translator",
+            "OTHER classifies texts; give --compare a model that writes texts, or a file of predictions",
         ),
         (["evaluate", "MODEL", "EN", "DE", "--compare", "SHORT"], "SHORT: 1 outputs for 16 sources. Give one on each "),
         (["predict", "OTHER", "--plain"], "--plain does not apply to OTHER, which classifies texts; "),
