@@ -24,7 +24,6 @@ _STEPS, _SECONDS = 10, 2.0
 
 def make_batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
     """The batches of a training set."""
-    """The batches of a training set."""
     return BudgetBatches(
         corpus.lengths,
         max_sentences=options.batch_size,
