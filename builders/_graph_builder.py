@@ -197,7 +197,7 @@ class TextGraphBuilder:
         except EdgeCountError as error:
             longest = int(layout.lengths.max())
             if len(layout) == 1:
-                advice = "Cut it into shorter texts, or use narrower relations"
+                advice = "Truncate it, cut it into shorter texts, or use narrower relations"
                 raise EdgeCountError(f"{error.problem}. The text has {longest:,} tokens", advice) from error
             raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
         return TextBatch(

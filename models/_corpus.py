@@ -244,6 +244,12 @@ class Corpus(Dataset[Batch]):
         """The sentences with these numbers, without targets and weights."""
         return Corpus(self.builder, [layout.take(numbers) for layout in self.layouts], token_types=self.token_types)
 
+    def without_edges(self) -> Self:
+        """The same corpus, whose batches have no relations."""
+        plain = copy(self)
+        plain.builder = TextGraphBuilder([], vocabulary=self.builder.vocabulary)
+        return plain
+
     def truncate(self, limit: int | None, total: int | None = None) -> tuple[Corpus, int, int]:
         """The corpus with fewer tokens of long texts, the number of these texts or pairs, and that of tokens left out.
 

@@ -69,7 +69,9 @@ class InputOptions(Options):
     )
     embedding_dropout: float = option(0.3, "dropout on token embeddings", min=0, below=1)
     word_dropout: float = option(0.1, "probability that [UNK] replaces a token in training", min=0, below=1)
-    max_tokens_per_text: int | None = option(None, "truncate longer texts to this many tokens", min=1)
+    max_tokens_per_text: int | None = option(
+        None, "truncate longer texts to this many tokens (default: 8192 if edges grow with the square of it)", min=1
+    )
     strip_html: bool = option(False, "remove HTML tags from raw texts, and decode entities such as &amp;")
     characters: bool | None = option(None, "add character CNN and capitalisation features (default: taggers only)")
     predicate_embedding: int = option(100, "width of the embedding that marks predicates, if the corpus does", min=1)

@@ -138,9 +138,14 @@ def predict_corpus(
     requested = {"decisions": True, "probabilities": probabilities, "log_probabilities": rate is not None}
     names = [name for name, is_requested in {**requested, "scores": scores}.items() if is_requested]
 
+    score: nn.Module = model
+    if model.is_linear:
+        assert model.linear_branch is not None
+        corpus, score = corpus.without_edges(), model.linear_branch
+
     def predict_batch(batch: Batch, _: list[int]) -> Computed:
         with model.autocast():
-            rows = at_least_float32(model(batch))
+            rows = to_device(at_least_float32(score(batch)), model.device)
         is_finite = fetch(rows.isfinite().all())
         items = head.items(batch.graph).tolist() if head.per_word else None
         columns = {"decisions": fetch(head.decide(rows, batch.graph))}

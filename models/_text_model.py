@@ -135,6 +135,11 @@ class TextModel(Trainable):
             return scores
         return scores + to_device(self.linear_branch(batch, presence), scores.device)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether all scores are those of the linear branch: the head, which the encoder feeds, gives zeros."""
+        return self.linear_branch is not None and not any(weights.any() for weights in self.head.output.parameters())
+
     @torch.no_grad()
     def scale(self, factor: float) -> None:
         """Multiply all scores by a factor."""

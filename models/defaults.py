@@ -248,7 +248,8 @@ def _of_encoder(task: type[Task], options: Groups, facts: Facts) -> Values:
     cls = encoder.begins_with_cls if inputs.cls is None else inputs.cls
     pooling = "max" if encoder.pooling == "cls+max" and not cls else encoder.pooling
     head = {"pooling": pooling, **({"head_hidden": 0} if encoder.linear_head else {})}
-    return {"inputs": {"cls": cls}, "head": head}
+    longest = encoder.max_tokens if task.truncates else None
+    return {"inputs": {"cls": cls, "max_tokens_per_text": longest}, "head": head}
 
 
 def _of_frozen_model(task: type[Task], options: Groups, facts: Facts) -> Values:

@@ -33,6 +33,9 @@ their edges."""
 _MOST_KEPT_NODES = 16_384
 """Nodes above which training keeps less: a layer's activations are 7 kB for each."""
 
+MOST_TOKENS = 8192
+"""Tokens read of each text where edges grow with the square of its length: some twenty million edges."""
+
 FFN_DROPOUT = "dropout inside the feed-forward layer (default: as dropout)"
 """Help of an option."""
 
@@ -74,6 +77,11 @@ class EncoderOptions(Options):
         names = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in sizes.items() if name in names})
 
+    @property
+    def max_tokens(self) -> int | None:
+        """Tokens that are read of each text unless the input's options say otherwise; None for all."""
+        return MOST_TOKENS
+
     def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> EncoderOptions:
         """Options for token vectors that concatenate parts of these widths.
 
@@ -109,6 +117,7 @@ class NoEncoderOptions(EncoderOptions):
     name = "pretrained"
     pooling = "mean"
     takes_parts = True
+    max_tokens = None  # the pretrained model has its own limit
 
 
 class Encoder(OpaqueModule):

@@ -23,6 +23,7 @@ class BiLSTMOptions(EncoderOptions):
     """Options of the bidirectional LSTM."""
 
     name = "bilstm"
+    max_tokens = None
 
     hidden: int = option(300, "width of the encoder", min=1, multiple_of=2)
     layers: int = option(1, "depth of the encoder", min=1)

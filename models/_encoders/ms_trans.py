@@ -113,6 +113,11 @@ class MSTransOptions(EncoderOptions):
                 options=("relation_labels", "relations"),
             )
 
+    @property
+    @override
+    def max_tokens(self) -> int | None:
+        return super().max_tokens if any("/" in str(scale) for scale in self.scales) else None
+
     def labelled_relations(self) -> list[Relation]:
         """The relations of heads whose edges have labels that layers learn from."""
         return [each for each in self.head_relations() if each.num_kinds] if self.relation_labels != "none" else []

@@ -17,6 +17,7 @@ from graphattn.builders.parsers import make_parser
 from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
 from graphattn.models._corpus import Corpus, truncate_lengths
 from graphattn.models._encoders import Encoder, EncoderOptions
+from graphattn.models._encoders.base import MOST_TOKENS
 from graphattn.models._estimators.parsing import check_scheme, count_relations, parse_column
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.word_checks import (
@@ -196,7 +197,9 @@ class TextInputs:
 
     def describe_truncation(self, count: int, tokens: int, where: str = "") -> TruncationWarning:
         """A warning of texts that were longer than the model reads: their number, and that of tokens left out."""
-        return TruncationWarning(count, getattr(self.options, "max_tokens_per_text", None) or 0, tokens, where)
+        limit = getattr(self.options, "max_tokens_per_text", None) or 0
+        hint = "A larger {max_tokens_per_text} reads more." if limit == MOST_TOKENS else ""
+        return TruncationWarning(count, limit, tokens, where, hint=hint, options=("max_tokens_per_text",))
 
     def check_lengths(self, corpus: Corpus, numbers: Sequence[int] | None, where: str) -> None:
         """Reject texts that the model cannot read."""

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._layout import concatenate
 from graphattn.models._corpus import Corpus
@@ -197,7 +196,7 @@ class LinearModel:
         branch, head = self.branch, self.head
         if training is not None and self.dev is not None:
             start = time.monotonic()
-            prepared = self.fitter.prepare(_join(drop_edges(training), self.dev))
+            prepared = self.fitter.prepare(_join(training.without_edges(), self.dev))
             branch, head = self.fitter.fit(prepared, self.strength)
             log(f"linear model: with the dev set, {time.monotonic() - start:.1f} s")
         combine(model, branch, head, deep, linear)
@@ -227,7 +226,7 @@ def fit_linear_model(
     """
     start = time.monotonic()
     fitter = make_fitter(head, words, int(corpus.lengths.sum()))
-    prepared, plain_dev = fitter.prepare(drop_edges(corpus)), None if dev is None else drop_edges(dev)
+    prepared, plain_dev = fitter.prepare(corpus.without_edges()), None if dev is None else dev.without_edges()
     strengths = fitter.strengths
     if dev is None:
         strengths = strengths[1:2] or strengths  # a middle one
@@ -305,13 +304,6 @@ def combine(model: TextModel, branch: LinearBranch, branch_head: Head, deep: flo
         parameter.mul_(deep)
     branch.scale(linear)
     model.linear_branch = branch
-
-
-def drop_edges(corpus: Corpus) -> Corpus:
-    """The same corpus, whose batches have no relations."""
-    plain = copy.copy(corpus)
-    plain.builder = TextGraphBuilder([], vocabulary=corpus.builder.vocabulary)
-    return plain
 
 
 def _join(first: Corpus, second: Corpus) -> Corpus:

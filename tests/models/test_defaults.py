@@ -8,6 +8,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models import (
     HeadOptions,
     InputOptions,
+    MSTransOptions,
     PairClassifier,
     SequenceTagger,
     TextClassifier,
@@ -29,6 +30,9 @@ from graphattn.models.pretrained._options import PretrainedOptions
         (TextClassifier("mtsa"), "pooling", "source2token", "encoder"),
         (TextClassifier(inputs=InputOptions(cls=False)), "pooling", "max", "encoder"),
         (TextClassifier("mtsa"), "cls", False, "encoder"),
+        (TextClassifier(), "max_tokens_per_text", 8192, "encoder"),
+        (TextClassifier(MSTransOptions(scales=("3", "15"))), "max_tokens_per_text", None, "default"),
+        (SequenceTagger(), "max_tokens_per_text", None, "default"),
         (TextClassifier(pretrained="folder"), "optimizer", "adamw", "pretrained model"),
         (TextClassifier(pretrained="folder", preset="paper"), "precision", "auto", "default"),
         (

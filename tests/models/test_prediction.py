@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import DeviceMemoryError, DivergenceError, TruncationWarning
+from graphattn.models import PairClassifier, SequenceTagger, TrainingOptions
 from graphattn.models import _prediction as prediction
 from graphattn.models._encoders import ENCODERS
 
@@ -97,11 +98,24 @@ def test_dropout_is_off_and_the_mode_does_not_change(fitted):
     assert prediction.predict_corpus(estimator.model_, data).probabilities is None
 
 
+@pytest.mark.parametrize(("kind", "estimator"), [("pair", PairClassifier), ("tagger", SequenceTagger)])
+def test_an_encoder_without_a_share_does_not_run(kind, estimator, corpus, monkeypatch):
+    inputs, labels = corpus(kind)
+    model = estimator(training=TrainingOptions(epochs=0)).fit(inputs, labels)
+    data = model.encode(inputs)
+    with torch.no_grad():
+        expected = model.model_.eval()(data.batch(range(len(data))))
+    monkeypatch.setattr(model.model_.encoder, "forward", None)
+    monkeypatch.setattr(model.model_.encoder, "means", None)
+    scores = prediction.predict_corpus(model.model_, data, scores=True).scores
+    np.testing.assert_array_equal((np.stack if kind == "pair" else np.concatenate)(scores), expected.numpy())
+
+
 @pytest.mark.slow
 def test_a_text_of_20000_tokens(fitted):
-    text = "the film was not very slow " * 3334
-    alone = chances(fitted("classifier", "ms-trans"), [text])
-    close(alone, chances(fitted("classifier", "ms-trans"), ["film", text, ""])[1:2])
+    text, classifier = "the film was not very slow " * 3334, deepcopy(fitted("classifier", "ms-trans"))
+    classifier.inputs_.max_tokens_per_text = None
+    close(chances(classifier, [text]), chances(classifier, ["film", text, ""])[1:2])
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])
