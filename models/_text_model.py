@@ -19,6 +19,7 @@ from graphattn._edges import features_of
 from graphattn._schema import TOKEN
 from graphattn._transforms import OpaqueModule
 from graphattn.exceptions import ModelDirectoryError
+from graphattn.layers._packed import pack
 from graphattn.models._corpus import Batch
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights
@@ -55,6 +56,11 @@ class Trainable(OpaqueModule):
             from graphattn.layers._int8 import quantize  # loads the compiler of kernels
 
             quantize(self)
+
+    def pack(self) -> None:
+        """Store weights in the order in which oneDNN multiplies them, in the ``precision``; not to be trained."""
+        if self.precision != "int8":
+            pack(self, self.precision)
 
     @abstractmethod
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:

@@ -185,7 +185,7 @@ def _load(model: Path, parser: Values, device: str, **options: Any) -> Any:
     for name, value in options.items():
         if value is not None:
             raise ConfigError(f"{flags[name]} is for Hugging Face directories; {model} keeps what it was trained with")
-    return load_model(model, parser, device=device)
+    return load_model(model, parser, device=device, packed=False)
 
 
 def _set_flags(**options: object) -> list[str]:

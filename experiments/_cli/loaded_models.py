@@ -134,6 +134,7 @@ def load_model(
     device: str = "auto",
     max_tokens_per_text: int | None = None,
     digest: str | None = None,
+    packed: bool = True,
 ) -> Estimator:
     """Load a model, also from the Hugging Face hub, and change its parser and its limit of tokens.
 
@@ -147,7 +148,7 @@ def load_model(
     files = read_model(model)
     if digest not in (None, files.digest):
         raise _make_replaced_error(model)
-    estimator = load_files(model, files, precision=precision, device=device)
+    estimator = load_files(model, files, precision=precision, device=device, packed=packed)
     for name in parser:
         if "parsing" not in estimator.option_groups:
             raise ConfigError(

@@ -58,10 +58,10 @@ class GraphConvolution(OpaqueModule):
             coefficients = mean_coefficients(members)
             means = nodes.then(lambda values: aggregate(members, values, coefficients).to(values.dtype))
             mixed = F.relu(means.project(self.linear), inplace=True)
-            return aggregate(members.reverse[0], mixed).to(self.linear.weight.dtype)
+            return aggregate(members.reverse[0], mixed).to(self.linear.dtype)
         coefficients = symmetric_coefficients(edges)
         mixed = F.relu(aggregate(edges, nodes.project(self.linear), coefficients), inplace=True)
-        return aggregate(edges, mixed, coefficients).to(self.linear.weight.dtype)
+        return aggregate(edges, mixed, coefficients).to(self.linear.dtype)
 
 
 class GraphAttention(OpaqueModule):
@@ -110,7 +110,7 @@ class GraphAttention(OpaqueModule):
         else:
             mixed, edge_weights = attend(edges, zeros, zeros, values, bias=scores, return_weights=True)
             weights.append(edge_weights)
-        return F.elu(mixed).flatten(1).to(self.linear.weight.dtype)
+        return F.elu(mixed).flatten(1).to(self.linear.dtype)
 
 
 class NeighbourMean(OpaqueModule):

@@ -49,6 +49,11 @@ class Linear(nn.Linear):
     is_quantized = False
     """Whether the weights are in int8."""
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the weight, and of the outputs outside of autocast."""
+        return self.weight.dtype
+
     if TYPE_CHECKING:
 
         @override
@@ -135,7 +140,7 @@ class _LinearFunction(Function):
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O)."""
     out = rows.new_empty(len(rows), len(weight))
-    for rows_slice, size in _split_rows(len(rows)):
+    for rows_slice, size in split_rows(len(rows)):
         target = out[rows_slice]
         target.copy_(onednn(_pad(rows[rows_slice], size), weight, bias)[: len(target)])
     return out
@@ -144,14 +149,14 @@ def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
     total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
-    for rows_slice, size in _split_rows(len(rows)):
+    for rows_slice, size in split_rows(len(rows)):
         left, right = _pad(gradient[rows_slice], size).t(), _pad(rows[rows_slice], size)
         # in bfloat16, PyTorch's product is oneDNN's, without reordering the factors
         total += left @ right if rows.dtype == torch.bfloat16 else onednn(left, right.t(), None)
     return total.to(rows.dtype)
 
 
-def _split_rows(count: int) -> Iterator[tuple[slice, int]]:
+def split_rows(count: int) -> Iterator[tuple[slice, int]]:
     """Slices of rows, and how many rows to pad them to: powers of two from 16 to ``MOST_ROWS``.
 
     oneDNN keeps what it compiles for each new number of rows, half a megabyte. Batches of long texts have thousands.
@@ -233,7 +238,7 @@ def multiplies_in_bfloat16(inputs: Tensor) -> bool:
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
         and HAS_ONEDNN
-        and _has_bfloat16()
+        and has_bfloat16()
     )
 
 
@@ -246,7 +251,7 @@ def pad_rows(rows: Tensor) -> Tensor:
 
 
 @cache
-def _has_bfloat16() -> bool:
+def has_bfloat16() -> bool:
     """Whether oneDNN has products in bfloat16 on this processor."""
     return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 

@@ -18,7 +18,8 @@ from graphattn._precision import at_least_float32
 from graphattn._transforms import OpaqueModule
 from graphattn._validation import require_heads, require_range
 from graphattn.exceptions import GraphError
-from graphattn.layers._linear import Linear, is_plain, linear
+from graphattn.layers._linear import Linear, has_hooks, is_plain, linear
+from graphattn.layers._packed import PackedLinear
 
 MIN_NODES = 256
 """With fewer nodes, skipping unneeded projections takes longer than it saves."""
@@ -219,7 +220,8 @@ class MultiScaleAttention(OpaqueModule):
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
         """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""
         scored = [not relation.is_identity for relation in edges]
-        if len(inputs) < MIN_NODES or all(scored) or not is_plain(self.project):
+        is_packed = isinstance(self.project, PackedLinear) and not has_hooks(self.project)
+        if len(inputs) < MIN_NODES or all(scored) or not (is_packed or is_plain(self.project)):
             return self._by_head(self.project(inputs))
         width, start, rows = self.num_heads * self.head_feats, 0, []
         for count, needed in zip(self.heads.values(), scored, strict=True):
@@ -227,6 +229,8 @@ class MultiScaleAttention(OpaqueModule):
                 rows.append(slice(start, start + count * self.head_feats))
             start += count * self.head_feats
         rows += [slice(each.start + width, each.stop + width) for each in rows] + [slice(2 * width, None)]
+        if isinstance(self.project, PackedLinear):
+            return self._by_head(self.project.select(rows)(inputs))
         weight, bias = (
             None if parameter is None else torch.cat([parameter[each] for each in rows])
             for parameter in (self.project.weight, self.project.bias)

@@ -149,7 +149,7 @@ class RectifiedAttention(OpaqueModule):
 
     def _fuse(self, tokens: Derived, of_tokens: Tensor, of_words: Tensor, upsampling: Upsampling) -> Tensor:
         """(N, feats), the output for (N, feats) attention among tokens and (W, feats) among words."""
-        dtype = self.output.weight.dtype
+        dtype = self.output.dtype
         if self.gate is not None:
             gates = tokens.project(self.gate).sigmoid().to(of_tokens.dtype).unsqueeze(2)
             expanded = upsampling.expand_to_tokens(of_words).unflatten(1, (self.heads, -1))

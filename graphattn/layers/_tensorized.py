@@ -98,6 +98,9 @@ class TensorizedAttention(OpaqueModule):
     TensorizedAttention(300 -> 600, gated, heads of 300: forward x1, backward x1)
     """
 
+    reads_weights = True
+    """Takes the weights of its linear layers apart instead of calling them, so that they stay as they are."""
+
     def __init__(
         self,
         in_feats: int,

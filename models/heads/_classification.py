@@ -133,7 +133,7 @@ class ClassificationHead(Head):
 
     def scores(self, sentences: Tensor) -> Tensor:
         """(B, pooled features) of sentences -> (items, classes)."""
-        return at_least_float32(self.perceptron(self.items_of(sentences).to(self.output.weight.dtype)))
+        return at_least_float32(self.perceptron(self.items_of(sentences).to(self.output.bias.dtype)))
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:

@@ -24,6 +24,7 @@ from graphattn._validation import require_range
 from graphattn.builders import BudgetBatches, TextGraphBuilder
 from graphattn.builders._word_boundaries import Source, words_of
 from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, TruncationWarning
+from graphattn.layers._packed import pack
 from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._estimators.inputs import CHUNK, as_collection
@@ -150,6 +151,8 @@ class SentenceEncoder(Parameters):
             precision="int8" if self.precision_ == "int8" else "32",
         )
         self.model_ = HeadlessModel(self.encoder_.to(device))
+        if self.precision_ != "int8":
+            pack(self.encoder_, self.precision_)
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
         vocabulary = self.encoder_.vocabulary
         assert vocabulary is not None

@@ -1,0 +1,49 @@
+"""Linear layers for predictions alone, which keep their weight in a form that a processor multiplies faster."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from graphattn.exceptions import ConfigError
+from graphattn.layers._linear import Linear
+
+
+class FrozenLinear(Linear):
+    """Base of the layers that :func:`replace_linear` puts in: no parameters, and ``weight`` is a copy.
+
+    The weight is kept in one form only, so that no copy can differ from it.
+    """
+
+    def __init__(self, layer: nn.Linear):
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+
+    @property
+    @abstractmethod
+    def weight(self) -> Tensor:  # type: ignore[override]
+        """(O, I) the weight, for callers that need a part of it."""
+
+    @override
+    def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
+        raise ConfigError("the model was loaded for predictions alone; to change its layers, load it as for training")
+
+
+def replace_linear(model: nn.Module, fits: Callable[[nn.Linear], bool], make: Callable[[nn.Linear], nn.Module]) -> None:
+    """Replace the linear layers that fit, whose weights are freed; nothing in the model has gradients any more."""
+    replaced: dict[nn.Module, nn.Module] = {}
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):  # named_children() names a shared layer once
+            if isinstance(child, nn.Linear) and type(child) in (Linear, nn.Linear) and fits(child):
+                if child not in replaced:
+                    replaced[child] = make(child)
+                setattr(parent, name, replaced[child])
+    model.requires_grad_(False)
+    for module in model.modules():  # the rest may be parts of a file in memory, which stays there while one is used
+        for parameter in module.parameters(recurse=False):
+            parameter.data = parameter.clone()
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            setattr(module, name, buffer.clone())

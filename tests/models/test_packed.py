@@ -1,0 +1,60 @@
+"""Models with packed weights: predictions equal up to rounding in every task, and saved as they were."""
+
+import numpy as np
+import pytest
+import torch
+
+import graphattn
+from graphattn.layers._packed import CAN_PACK, PackedLinear, pack
+from graphattn.models._encoders import ENCODERS
+from graphattn.models.inspection.attributions import integrated_gradients
+
+pytestmark = pytest.mark.skipif(not CAN_PACK, reason="this PyTorch has no packed weights")
+
+
+def check_close(estimator, folder, inputs, figures):
+    loaded = graphattn.load(estimator.save(folder / "model"))
+    pack(loaded.model_, min_weight=1)
+    assert any(isinstance(module, PackedLinear) for module in loaded.model_.modules())
+    exact, packed = (np.concatenate([np.ravel(row) for row in figures(each, inputs)]) for each in (estimator, loaded))
+    np.testing.assert_allclose(packed, exact, atol=1e-4)
+    again = graphattn.load(loaded.save(folder / "again"))
+    for name, weight in estimator.model_.state_dict().items():
+        assert again.model_.state_dict()[name].equal(weight), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder(encoder, corpus, fitted, figures, tmp_path):
+    inputs, _ = corpus("classifier", 16)
+    check_close(fitted("classifier", encoder), tmp_path, inputs, figures)
+
+
+@pytest.mark.parametrize("kind", ["multilabel", "pair", "crf", "translator"])
+def test_every_task(kind, corpus, fitted, figures, tmp_path):
+    inputs, _ = corpus(kind, 8)
+    check_close(fitted(kind), tmp_path, inputs, figures)
+
+
+def test_load_packs_only_on_request(fitted, tmp_path):
+    folder = fitted("classifier", "ms-trans").save(tmp_path / "model")
+    plain, packed = graphattn.load(folder), graphattn.load(folder, packed=True)
+    assert not any(isinstance(module, PackedLinear) for module in plain.model_.modules())
+    assert any(parameter.requires_grad for parameter in plain.model_.parameters())
+    assert not any(parameter.requires_grad for parameter in packed.model_.parameters())
+
+
+def test_explanations_have_the_gradients_of_inputs(corpus, fitted, tmp_path):
+    estimator = fitted("classifier", "ms-trans")
+    text = corpus("classifier", 1)[0][0]
+    expected = integrated_gradients(estimator, text)
+    loaded = graphattn.load(estimator.save(tmp_path / "model"))
+    pack(loaded.model_, min_weight=1)
+    actual = integrated_gradients(loaded, text)
+    np.testing.assert_allclose(actual.attribution, expected.attribution, atol=1e-5)
+
+
+def test_precision_of_bfloat16_without_such_products_packs_nothing(fitted, tmp_path):
+    loaded = graphattn.load(fitted("classifier", "ms-trans").save(tmp_path / "model"), precision="bf16", packed=True)
+    packed = [module for module in loaded.model_.modules() if isinstance(module, PackedLinear)]
+    assert all(module.stored.dtype == torch.bfloat16 for module in packed)
