@@ -55,7 +55,7 @@ def plan_kernel(function: Callable[..., Any]) -> Any:
 def _compile(function: Callable[..., Any], fastmath: set[str], **options: Any) -> Any:
     if getattr(numba.config, "DISABLE_JIT", 0):
         return _refuse
-    options |= {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    options |= {"no_cfunc_wrapper": True, "nogil": True, "error_model": "numpy", "fastmath": fastmath}
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no writable folder for the cache

@@ -214,27 +214,32 @@ def _bandwidth(low, high):  # type: ignore[no-untyped-def]
 
 @plan_kernel
 def _cut_narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
-    """The first four columns of a :class:`NarrowPlan`'s chunks."""
+    """The first four columns of a :class:`NarrowPlan`'s chunks.
+
+    Plain loops, because Numba takes seconds to compile assignments of slices and tuples.
+    """
     relations, count = lows.shape
-    begins, ends = np.arange(count), np.arange(1, count + 1)
-    for relation in range(relations):
-        low, high = lows[relation], highs[relation]
-        for i in range(count):
-            if low[i] < high[i]:
-                begins[i] = min(begins[i], low[i])
-                ends[i] = max(ends[i], high[i])
-    next_begin = np.full(count + 1, count)  # first key of this destination and later ones
+    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    next_begin = np.empty(count + 1, np.int64)  # first key of this destination and later ones
+    next_begin[count] = count
     for i in range(count - 1, -1, -1):
+        begins[i], ends[i] = i, i + 1
+        for relation in range(relations):
+            if lows[relation, i] < highs[relation, i]:
+                begins[i] = min(begins[i], lows[relation, i])
+                ends[i] = max(ends[i], highs[relation, i])
         next_begin[i] = min(next_begin[i + 1], begins[i])
     chunks = np.empty((count // size + 1, 4), np.int64)
     number = first = last_end = 0
+    low, high = count, 0  # keys of the chunk
     for i in range(1, count + 1):
-        last_end = max(last_end, ends[i - 1])
+        low, high = min(low, begins[i - 1]), max(high, ends[i - 1])
+        last_end = max(last_end, high)
         shares_nothing = i == count or last_end <= next_begin[i]
         if i < count and (i - first < size or not shares_nothing) and i - first < 4 * size:
             continue
-        chunks[number] = first, i, begins[first:i].min(), ends[first:i].max()
-        number, first = number + 1, i
+        chunks[number, 0], chunks[number, 1], chunks[number, 2], chunks[number, 3] = first, i, low, high
+        number, first, low, high = number + 1, i, count, 0
     return chunks[:number]
 
 
@@ -331,7 +336,8 @@ def _add_shared_keys(chunks):  # type: ignore[no-untyped-def]
     next_begin, last_end = np.iinfo(np.int64).max, 0
     for number in range(count - 1, -1, -1):
         begin, end = chunks[number, 2], chunks[number, 3]
-        complete[number, :4] = chunks[number]
+        for column in range(4):
+            complete[number, column] = chunks[number, column]
         complete[number, 5] = max(begin, min(end, next_begin))
         if begin < end:
             next_begin = min(next_begin, begin)
