@@ -144,7 +144,8 @@ class TextModel(Trainable):
     @property
     def is_linear(self) -> bool:
         """Whether all scores are those of the linear branch: the head, which the encoder feeds, gives zeros."""
-        return self.linear_branch is not None and not any(weights.any() for weights in self.head.output.parameters())
+        output = self.head.output
+        return self.linear_branch is not None and not (output.bias.any() or output.weight.any())
 
     @torch.no_grad()
     def scale(self, factor: float) -> None:

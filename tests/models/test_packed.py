@@ -6,6 +6,7 @@ import torch
 
 import graphattn
 from graphattn.layers._packed import CAN_PACK, PackedLinear, pack
+from graphattn.models import TextClassifier, TrainingOptions
 from graphattn.models._encoders import ENCODERS
 from graphattn.models.inspection.attributions import integrated_gradients
 
@@ -58,3 +59,14 @@ def test_precision_of_bfloat16_without_such_products_packs_nothing(fitted, tmp_p
     loaded = graphattn.load(fitted("classifier", "ms-trans").save(tmp_path / "model"), precision="bf16", packed=True)
     packed = [module for module in loaded.model_.modules() if isinstance(module, PackedLinear)]
     assert all(module.stored.dtype == torch.bfloat16 for module in packed)
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda model: pack(model, min_weight=1), lambda model: model.set_precision("int8")]
+)
+def test_a_converted_model_knows_whether_its_encoder_has_a_share(corpus, convert):
+    for epochs in (0, 1):
+        options = TrainingOptions(epochs=epochs, dev_fraction=0)
+        model = TextClassifier(training=options).fit(*corpus("classifier", 8)).model_
+        convert(model)
+        assert model.is_linear is (epochs == 0)
