@@ -1,5 +1,8 @@
 """Models with packed weights: predictions equal up to rounding in every task, and saved as they were."""
 
+from functools import partial
+from operator import methodcaller
+
 import numpy as np
 import pytest
 import torch
