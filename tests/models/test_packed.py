@@ -64,9 +64,7 @@ def test_precision_of_bfloat16_without_such_products_packs_nothing(fitted, tmp_p
     assert all(module.stored.dtype == torch.bfloat16 for module in packed)
 
 
-@pytest.mark.parametrize(
-    "convert", [lambda model: pack(model, min_weight=1), lambda model: model.set_precision("int8")]
-)
+@pytest.mark.parametrize("convert", [partial(pack, min_weight=1), methodcaller("set_precision", "int8")])
 def test_a_converted_model_knows_whether_its_encoder_has_a_share(corpus, convert):
     for epochs in (0, 1):
         options = TrainingOptions(epochs=epochs, dev_fraction=0)
