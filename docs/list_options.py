@@ -36,7 +36,9 @@ ABOUT = {
 }
 """Group -> what its options decide."""
 EXAMPLES: Mapping[str, str] = {
-    "init_from": "model", "dev": "dev.tsv", "test": "test.tsv", "class_weight": "balanced", "tune_threshold": "f1",
+    "init_from": "model",
+    "keep_from": "old.tsv", "keep_dev": "old-dev.tsv",
+    "dev": "dev.tsv", "test": "test.tsv", "class_weight": "balanced", "tune_threshold": "f1",
     "feature_columns": "pos=1", "format": "labelled", "text_column": "title,body", "second_column": "hypothesis",
     "label_column": "stars", "label_separator": "';'", "text_separator": "'<sep>'", "columns": "label,none,text",
     "drop_label": "-", "delimiter": "';'", "separator": "' '", "encoding": "cp1252", "sentence_column": "sentence_id",

@@ -424,9 +424,11 @@ DEVICE_HELP = "cpu, cuda, cuda:1 or mps; auto is a GPU of CUDA if there is one, 
 class ParsingOptions(Options):
     """How texts without heads are parsed, for encoders that use dependency arcs; they may change after training."""
 
-    parser: str = option("none", "parser of texts without heads", choices=("none", "stanza"), common=True)
-    parser_language: str = option("en", "language of the parser's models")
-    parser_package: str = option("default", "name of the parser's models")
-    parser_model: str | None = option(None, "folder of the parser's models (default: its own folder)")
+    parser: str = option("none", "parser of texts without heads", choices=("none", "stanza", "spacy"), common=True)
+    parser_language: str = option("en", "language of Stanza's models")
+    parser_package: str = option("default", "name of Stanza's models")
+    parser_model: str | None = option(
+        None, "folder of Stanza's models (default: its own folder); of spaCy the name or folder of a pipeline"
+    )
     parse_cache: str | None = option("auto", "file that caches parses, or none; auto: one in the user's cache folder")
     parser_device: str | None = option(None, "cpu, cuda or cuda:1 (default: a GPU if there is one)")

@@ -26,6 +26,7 @@ from graphattn.models._estimators.comparing import compare
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.label_set import LabelSet
 from graphattn.models._estimators.loading import TASKS, load, register_task
+from graphattn.models._estimators.replay import add_old_examples
 from graphattn.models._estimators.sequence_tagger import SequenceTagger
 from graphattn.models._estimators.tasks.classify import Classification, ClassPredictor, TextLabels
 from graphattn.models._estimators.tasks.head import Predictor
@@ -101,6 +102,7 @@ __all__ = [
     "Translator",
     "UMSTOptions",
     "WordInputs",
+    "add_old_examples",
     "compare",
     "load",
     "make_encoder",

@@ -16,6 +16,7 @@ from graphattn.builders._atomic import seal, unseal
 from graphattn.builders._paths import cache_folder
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.parsers._parser import Parse, Parser
+from graphattn.builders.parsers._spacy_pipeline import SpacyParser
 from graphattn.builders.parsers._stanza_pipeline import StanzaParser
 from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.options import ParsingOptions
@@ -111,7 +112,17 @@ def make_parser(options: ParsingOptions) -> Parser | None:
     """The parser, which loads its models when it is used; None without one."""
     if options.parser == "none":
         return None
-    parser = StanzaParser(options.parser_language, options.parser_model, options.parser_package, options.parser_device)
+    parser: Parser
+    if options.parser == "spacy":
+        if options.parser_model is None:
+            raise ConfigError(
+                "{parser=spacy} needs the name or folder of a pipeline; set {parser_model}, such as en_core_web_sm",
+                options=("parser", "parser_model"),
+            )
+        parser = SpacyParser(options.parser_model, options.parser_device)
+    else:
+        package, device = options.parser_package, options.parser_device
+        parser = StanzaParser(options.parser_language, options.parser_model, package, device)
     if options.parse_cache is None:
         return parser
     return CachedParser(parser, _default_cache() if options.parse_cache == "auto" else Path(options.parse_cache))

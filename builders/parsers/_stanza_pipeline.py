@@ -14,7 +14,7 @@ from typing import Any
 from graphattn._optional_packages import import_optional
 from graphattn.builders._sentence import Sentence
 from graphattn.builders.parsers._parser import Parse, concatenate, parse_texts
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, Hint, warn_caller
 
 MAX_WORDS = 250
 """Longest part of a sentence to parse at once; Stanza's time grows with the cube of it, its memory with the square."""
@@ -54,6 +54,8 @@ class StanzaParser:
             resources = json.loads(path.read_text(encoding="utf-8"))[self.language]
         except (OSError, ValueError, KeyError, TypeError):
             raise self._missing_model_error() from None
+        if self.language != "en" and self.package == "default":
+            _name_package(self.language, resources)
         digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
         return f"stanza {stanza.__version__} {self.language} {self.package} {digest}"
 
@@ -114,6 +116,20 @@ class StanzaParser:
             f'Download it where there is a network: python -c "import stanza; '
             f'stanza.download({self.language!r}{package}{where})"'
         )
+
+
+@lru_cache
+def _hint_at_package(language: str, package: str) -> None:
+    """Say once which models parse another language."""
+    problem = f"Stanza's default package for {language} parses with {package}; {{parser_package}} chooses another one"
+    warn_caller(Hint(problem, options=("parser_package",)))
+
+
+def _name_package(language: str, resources: Any) -> None:
+    """Say which package the default one stands for, if the resources name it."""
+    default = resources.get("packages", {}).get("default", {}) if isinstance(resources, dict) else {}
+    if isinstance(default, dict) and "depparse" in default:
+        _hint_at_package(language, str(default["depparse"]))
 
 
 @lru_cache(maxsize=4)

@@ -111,7 +111,7 @@ def encode(
         is_hugging_face=is_hugging_face_directory(model),
     )
     estimator = settings.load_to_read(engine)
-    width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
+    width = estimator.encode([]).shape[1]  # an error if the model has none
     defaults = estimator.task_.describe_reading(estimator.corpus_)
     numbered = read_numbered_texts(
         texts,
@@ -164,7 +164,7 @@ def encode_chunk(
     empty = np.full((rows, width), np.nan, np.float32)
 
     def encode(inputs: list[Any], first: int) -> list[npt.NDArray[np.float32]]:
-        return list(estimator.sentence_vectors(inputs).reshape(len(inputs), rows, width))
+        return list(estimator.encode(inputs).reshape(len(inputs), rows, width))
 
     results = apply_to_texts(encode, chunk)
     errors = [result for result in results if isinstance(result, TextError)]

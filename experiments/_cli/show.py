@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.experiments._cli.corpus_options import CorpusOptions, reject_for_store
 from graphattn.experiments._cli.flags import Values, with_flags
-from graphattn.experiments._cli.output import open_output
+from graphattn.experiments._cli.output import check_output, open_output
+from graphattn.experiments._cli.text_stream import is_corpus
 from graphattn.options import list_options
 
 if TYPE_CHECKING:
@@ -24,24 +25,34 @@ if TYPE_CHECKING:
     from graphattn.builders.store import Store
 
 EXAMPLES = (
-    "graphattn show reviews.tsv --index 7 --png\n\n"
-    'graphattn show treebank.conllu --relations "dependency,star,window:3|global:1" --png --svg --out tree\n\n'
-    "graphattn show store --index 7 --graphml"
+    'graphattn show "a lovely film" --relations window:3,star --picture film.png\n\n'
+    'graphattn show treebank.conllu --index 7 --relations "dependency,star,window:3|global:1" --picture tree.svg\n\n'
+    "graphattn show store --index 7 --out text.graphml"
 )
 _WINDOWS = "window:3,window:N/4"
+_GRAPHS = (".dot", ".graphml")
 
 
 @with_flags(flag_values=list_options(CorpusOptions, "Corpus", without={"feature_columns"}))
 def show(
-    corpus: Annotated[str, typer.Argument(help="Corpus, or folder that build wrote; - for standard input.")],
+    corpus: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT",
+            help="A text; or a corpus, or folder that build wrote, of which one text is shown; - for standard input.",
+        ),
+    ],
     flag_values: Values,
     *,
-    index: Annotated[int, typer.Option(min=0, help="Which text, from 0; those of a pair count one by one.")] = 0,
-    png: Annotated[bool, typer.Option("--png", help="Draw a picture of pixels.")] = False,
-    svg: Annotated[bool, typer.Option("--svg", help="Draw a picture of lines.")] = False,
-    dot: Annotated[bool, typer.Option("--dot", help="Write it for Graphviz.")] = False,
-    graphml: Annotated[bool, typer.Option("--graphml", help="Write it as GraphML.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Name of the files, without suffix (default: text-INDEX).")] = None,
+    index: Annotated[
+        int, typer.Option(min=0, help="Which text of a corpus, from 0; those of a pair count one by one.")
+    ] = 0,
+    out: Annotated[Path | None, typer.Option(help="File for the graph: .dot for Graphviz, or .graphml.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Picture to draw: .png, .svg or .pdf.")] = None,
+    png: Annotated[bool, typer.Option("--png", hidden=True, help="Draw OUT.png.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", hidden=True, help="Draw OUT.svg.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", hidden=True, help="Write OUT.dot.")] = False,
+    graphml: Annotated[bool, typer.Option("--graphml", hidden=True, help="Write OUT.graphml.")] = False,
     relations: Annotated[
         str | None,
         typer.Option(help="Kinds of edges, as build takes them (default: window:3,window:N/4, or those of the store)."),
@@ -53,29 +64,49 @@ def show(
         typer.Option("--cls/--no-cls", help="Put a \\[CLS] token before the text (default: yes, or as in the store)."),
     ] = None,
 ) -> None:
-    """Show the graph of one text of a corpus.
+    """Show the graph of a text, or of one of a corpus.
 
-    Without a format, its tokens and the number of its edges are printed.
+    Without a file to write, its tokens and the number of its edges are printed.
     """
     from graphattn.builders.store import Store
 
+    kinds = [kind for kind, is_set in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if is_set]
+    files = [Path(f"{out or f'text-{index}'}.{kind}") for kind in kinds] or list(filter(None, (out, picture)))
+    if not kinds:
+        _check_suffixes(out, picture)
+    for file in files:
+        check_output(file, corpus)
     store = Store(corpus) if os.path.isdir(corpus) else None
     if store is not None:
         reject_for_store(flag_values, Path(corpus))
         source: Source = _read_store(store, index)
-    else:
+    elif is_corpus(corpus):
         source = _read_file(corpus, index, CorpusOptions(**flag_values))
+    else:
+        source = corpus
     builder = _make_builder(source, store, relations, tokenizer, vectors, cls)
     sentence = _split_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
     graph = builder.text_batch([sentence])
-    formats = [kind for kind, is_set in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if is_set]
-    for kind in formats:
-        file = Path(f"{out or f'text-{index}'}.{kind}")
-        write = _draw if kind in ("png", "svg") else _export
+    for file in files:
+        write = _export if file.suffix in _GRAPHS else _draw
         write(graph, sentence, file)
         print(file)
-    if not formats:
+    if not files:
         _print_counts(graph, sentence, dict.fromkeys(relation.name for relation in builder.relations))
+
+
+def _check_suffixes(out: Path | None, picture: Path | None) -> None:
+    """Reject names of files whose format is unknown, before anything is read."""
+    if out is not None and out.suffix not in _GRAPHS:
+        raise ConfigError(
+            f"{{out}} is {verbatim(repr(str(out)))}; the name must end in .dot or .graphml, and {{picture}} draws the "
+            "graph",
+            options=("out", "picture"),
+        )
+    if picture is not None:
+        from graphattn.experiments.drawing._canvas import check_format
+
+        check_format(picture)
 
 
 def _print_counts(graph: TextBatch, sentence: Sentence, names: Iterable[str]) -> None:
@@ -173,7 +204,7 @@ def _draw(graph: TextBatch, sentence: Sentence, path: Path) -> None:
     try:
         draw_graph(graph, sentence, path)
     except ConfigError as error:
-        raise ConfigError(f"{error}; --dot and --graphml take any number") from error
+        raise ConfigError(f"{error}; --out graph.graphml takes any number") from error
 
 
 def _export(graph: TextBatch, sentence: Sentence, path: Path) -> None:

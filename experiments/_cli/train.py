@@ -202,8 +202,13 @@ def train_model(
     estimator.validate()
     find_device(estimator.training.device)
     files: dict[str, Sequence[Any]] = {"training": train}
-    if dev := plan.values["dev"]:
-        files["dev"] = [dev] if isinstance(dev, str) else dev
+    for name in ("dev", "keep_from", "keep_dev"):
+        if paths := plan.values[name]:
+            files[name] = [paths] if isinstance(paths, str) else paths
+    if lacking := [name for name in ("keep_from", "keep_dev") if name in files and not init_from]:
+        raise ConfigError(
+            f"{{{lacking[0]}}} needs a model to continue from: {{init_from}}", options=(lacking[0], "init_from")
+        )
     if not estimator.task.source_and_target_files or len(train) != 2:
         _reject_repetitions(train)
     options = plan.corpus.reading
@@ -220,6 +225,8 @@ def train_model(
             raise
         if skipped and report:
             _list_skipped(skipped)
+        if (old := corpora.pop("keep_from", None)) is not None:
+            corpora["training"] = _add_old_examples(estimator, corpora["training"], old, report=report)
         tests = {
             name: estimator.read(paths, **options)
             for name, paths in name_corpora(estimator.task, plan.values["test"] or ()).items()
@@ -229,6 +236,19 @@ def train_model(
             print(format_options(resolved, set_names=plan.set_names, unused=estimator.unused_options), flush=True)
         with ignore_launcher_rank(estimator.training) if loggers else nullcontext():
             return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, loggers=loggers)
+
+
+def _add_old_examples(
+    estimator: Estimator, new: tuple[Any, Any], old: tuple[Any, Any], *, report: bool
+) -> tuple[list[Any], list[Any]]:
+    """Mix a sample of old examples into new ones, and say how many."""
+    from graphattn.models import add_old_examples
+
+    mixed = add_old_examples(estimator, new, old, seed=estimator.training.seed)
+    if report:
+        kept = len(mixed[0]) - count_texts(new[0])
+        print(f"{kept:,} of {count_texts(old[0]):,} old examples mixed in", file=sys.stderr, flush=True)
+    return mixed
 
 
 def _reject_repetitions(files: Sequence[Path]) -> None:

@@ -12,7 +12,15 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError, verbatim, warn_caller
+from graphattn.exceptions import (
+    ConfigError,
+    DataError,
+    DivergenceError,
+    GraphAttnError,
+    GraphAttnWarning,
+    verbatim,
+    warn_caller,
+)
 from graphattn.experiments._cli.corpus_options import name_corpora
 from graphattn.experiments._cli.flags import Values
 from graphattn.experiments._cli.output import name_files, print_metrics, unpack_single
@@ -24,6 +32,8 @@ if TYPE_CHECKING:
     from graphattn.models.training.callbacks import Tracker
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
+_FORGOTTEN = 2.0
+"""Points that the metric of old examples may fall without a warning."""
 BEST_MODEL = "best-model"
 """Folder in that of a run: the model of the best epoch, when training diverged after it."""
 
@@ -43,7 +53,8 @@ def fit_and_save(
 
     Only the first process of a run measures and saves; in the others the result is empty. The model is saved before an
     error in a test set is raised, and the model of the best epoch, in the run's folder, before one of divergence.
-    ``corpora`` are ``training`` and perhaps ``dev``, read from ``files``; labels are None if inputs carry them.
+    ``corpora`` are ``training`` and perhaps ``dev`` and ``keep_dev``, read from ``files``; labels are None if inputs
+    carry them.
     """
     from graphattn.models.training._processes import is_first_process
     from graphattn.models.training.callbacks import EpochLines
@@ -58,6 +69,8 @@ def fit_and_save(
         *([EpochLines(estimator.task.dev_search, _find_faster_way(estimator))] if report else []),
         *trackers,
     ]
+    old = corpora.get("keep_dev") if is_first else None
+    before = None if old is None else estimator.evaluate(*old)
     try:
         estimator.fit(*corpora["training"], dev=corpora.get("dev"), callbacks=callbacks)
     except DivergenceError as error:
@@ -71,6 +84,9 @@ def fit_and_save(
     if tests:
         examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
     figures = collect_metrics(estimator, examples)
+    if old is not None and before is not None:
+        figures["old_dev"] = {"before": before, "after": estimator.evaluate(*old)}
+        _warn_of_forgetting(estimator, figures["old_dev"], plan)
     reports: dict[str, Report] = {}
     unmeasured = None
     for name, test in tests.items():
@@ -96,6 +112,19 @@ def fit_and_save(
         print_run(figures, out)
         raise unmeasured
     return figures
+
+
+def _warn_of_forgetting(estimator: Estimator, measured: Mapping[str, Mapping[str, float]], plan: TrainingPlan) -> None:
+    """Warn if the model to continue from was better on old examples."""
+    metric = estimator.main_metric
+    before, after = (measured[name][metric] for name in ("before", "after"))
+    if before - after <= _FORGOTTEN:
+        return
+    remedy = "lower {learning_rate} or {epochs}" if plan.values["keep_from"] else "mix old examples in: {keep_from}"
+    options = ("keep_dev", *(("learning_rate", "epochs") if plan.values["keep_from"] else ("keep_from",)))
+    shown = metric.replace("_", " ")
+    problem = f"{shown} on {{keep_dev}} fell from {before:.2f} to {after:.2f}: the model forgets what it knew"
+    warn_caller(GraphAttnWarning(f"{problem}; {remedy}", options=options))
 
 
 def _find_faster_way(estimator: Estimator) -> str | None:
@@ -168,6 +197,8 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
     if not figures:
         return
     columns = {name: figures[name] for name in ("dev", "test") if name in figures}
+    for when, metrics in figures.get("old_dev", {}).items():
+        columns[f"keep dev {when}"] = metrics
     if "dev_search" in figures:  # other than that of the test set
         columns = {f"{name} ({figures['dev_search']})" if name == "dev" else name: columns[name] for name in columns}
     if any(isinstance(value, Mapping) for value in columns.get("test", {}).values()):

@@ -236,7 +236,13 @@ def run_trials(search: Search, encoder: str, trials: int, out: Path, seed: int) 
         print(f"{encoder}, trial {number + 1} of {trials}: dev {score:.2f}", file=sys.stderr, flush=True)
     scored = [trial for trial in study.get_trials(states=ended) if trial.value is not None]
     if not scored:
-        raise DataError(f"all trials of {encoder} diverged", path=out, hint="Give more trials, or another encoder.")
+        rates = [trial.user_attrs["values"]["learning_rate"] for trial in study.get_trials(states=ended)]
+        raise DataError(
+            f"all trials of {encoder} diverged, with learning_rate from {min(rates):g} to {max(rates):g}",
+            path=out,
+            hint="Set a lower clip, or precision: 32, in {config}; or choose another {encoder}, or more {trials}.",
+            options=("config", "encoder", "trials"),
+        )
     best = max(scored, key=lambda trial: trial.value)
     return float(best.value), dict(best.user_attrs["values"])
 

@@ -127,7 +127,7 @@ class ServedModel:
         """The sentence vector of each text, as an array; two of a pair, unless the model reads it as one sequence."""
 
         def encode(items: list[Any]) -> list[Any]:
-            vectors = self._model.sentence_vectors(items)
+            vectors = self._model.encode(items)
             return list(vectors if len(vectors) == len(items) else vectors.reshape(len(items), 2, -1))
 
         return _of_each_request(encode, requests)

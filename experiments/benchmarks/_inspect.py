@@ -16,6 +16,7 @@ from graphattn.experiments.benchmarks._umst import split_layout
 from graphattn.experiments.benchmarks._workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
 from graphattn.models._encoders import EncoderOptions, encoder_options
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.inspection._capture import attention_maps, capture_scores
 
 LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
@@ -70,7 +71,7 @@ def make_text(length: int, random: np.random.Generator) -> Sentence:
 
 def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Record]:
     random = np.random.default_rng(1)
-    corpus = estimator.encode([make_text(length, random) for length in workload.lengths])
+    corpus = make_corpus(estimator, [make_text(length, random) for length in workload.lengths])
     model, numbers = estimator.model_, list(range(len(corpus)))
     relations = model.encoder.relations()
 

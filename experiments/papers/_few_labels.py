@@ -74,10 +74,10 @@ def fit_setfit(estimator: Estimator, corpus: DataSet, splits: Mapping[str, Any])
 
 def _encode(encoder: SentenceEncoder, items: Sequence[Any]) -> npt.NDArray[np.float32]:
     """(S, F) vectors of texts; of a pair, both vectors, their absolute difference and their product."""
-    first: npt.NDArray[np.float32] = encoder.sentence_vectors([item.text for item in items])
+    first: npt.NDArray[np.float32] = encoder.encode([item.text for item in items])
     if items[0].second is None:
         return first
-    second = encoder.sentence_vectors([item.second for item in items])
+    second = encoder.encode([item.second for item in items])
     return np.concatenate([first, second, np.abs(first - second), first * second], axis=1)
 
 

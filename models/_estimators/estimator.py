@@ -157,13 +157,6 @@ class Estimator(ScikitLearn):
         corpus = self.encode_texts(texts)
         return self.task_.head.predict(self.model_, corpus)
 
-    def encode(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
-        """Inputs as the model reads them, with targets if there are labels."""
-        self._check_fitted()
-        X = as_list(X, self.task_)
-        texts = self.read_texts(X)
-        return self.encode_texts(texts if y is None else replace(texts, labels=self.task_.labels.resolve(X, y)))
-
     def predict_details(self, X: Iterable[Any], **options: Any) -> Predictions:
         """Decisions, and the probabilities or scores that options ask for.
 
@@ -213,7 +206,7 @@ class Estimator(ScikitLearn):
         """The input that a row of output has."""
         return x
 
-    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+    def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search; of pairs those of both.
 
         Raises
@@ -225,6 +218,10 @@ class Estimator(ScikitLearn):
         if not isinstance(self.model_, TextModel) or self.model_.head.per_word:
             raise ConfigError(f"a model that {self.task.description} has no sentence vectors; use a classifier")
         return encode_corpus(self.model_, self.encode_texts(self.read_texts(X)))
+
+    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """:meth:`encode` by its earlier name."""
+        return self.encode(X)
 
     def count_tokens(self, text: str) -> int:
         """The number of token nodes of a text."""

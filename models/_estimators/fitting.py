@@ -30,6 +30,7 @@ from graphattn.models._estimators.warm_start import check_same_kind, copy_model,
 from graphattn.models._options import TrainingOptions
 from graphattn.models._prediction import count_truncation, predict_corpus
 from graphattn.models.heads._word_features import WordFeatureBranch
+from graphattn.models.training._branch_fitting import Start
 from graphattn.models.training._budget import count_epochs, make_batches, measure_epoch, read_epochs
 from graphattn.models.training._callback import AnyCallback
 from graphattn.models.training._contrastive import train_contrastive
@@ -38,7 +39,6 @@ from graphattn.models.training._frozen import fit_frozen
 from graphattn.models.training._hints import hint_at_loss
 from graphattn.models.training._mixture import (
     LINEAR_ALONE,
-    TYPICAL,
     LinearModel,
     MeasureDevSet,
     fit_linear_model,
@@ -208,7 +208,7 @@ class Fit:
         if "head" not in self.options or not self.options["head"].linear_branch:
             return
         metric, words = self.training.metric or self.task.labels.main_metric, self.inputs.vocabulary.words
-        self.linear = fit_linear_model(self.model.head, self.corpus, self.dev_corpus, words, metric)
+        self.linear = fit_linear_model(self.model.head, self.corpus, self.dev_corpus, words, metric, self._start)
         self.inputs.has_branch = isinstance(self.linear.branch, WordFeatureBranch)
         self.linear_row = {"epoch": 0, **self.linear.describe_factors()}
         if self._evaluate is not None:
@@ -216,6 +216,14 @@ class Fit:
         key, seconds = f"dev_{self.metric}", f"{self.linear.seconds:.1f} s"
         score = f"dev {self.metric.replace('_', ' ')} {self.linear_row[key]:.2f}, " if key in self.linear_row else ""
         self.log(f"linear model: {score}{seconds}")
+
+    @property
+    def _start(self) -> Start | None:
+        """The linear branch to continue from, of the same vocabulary."""
+        if self.previous is None:
+            return None
+        classes = self.task.labels.match_classes(self.previous.task_.labels)
+        return Start(getattr(self.previous.model_, "linear_branch", None), classes)
 
     def _announce_run(self) -> None:
         """Print how to use the linear model, once the folder of the run has it."""
@@ -354,7 +362,7 @@ class Fit:
         if linear is None:
             return
         if dev is None:
-            linear.factors = TYPICAL if estimator.history_[-1]["epoch"] else LINEAR_ALONE
+            linear.factors = linear.typical if estimator.history_[-1]["epoch"] else LINEAR_ALONE
         elif estimator.best_epoch()["epoch"]:
             assert self._evaluate is not None
             self.decisions = linear.decide(self.model, dev, self._evaluate)

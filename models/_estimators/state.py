@@ -32,6 +32,12 @@ class FileOptions(Options):
     init_from: str | None = option(
         None, "trained model to continue from, with its options; labels and words may be new", common=True
     )
+    keep_from: str | None = option(
+        None, "old examples, of which a sample is mixed in, so that less is forgotten (with init_from)", common=True
+    )
+    keep_dev: str | None = option(
+        None, "old examples, measured before and after, with a warning if they get worse (with init_from)", common=True
+    )
     dev: str | None = option(
         None, "dev set that chooses the best epoch (default: a tenth of the training set)", common=True
     )
@@ -318,6 +324,14 @@ class EstimatorState(Parameters):
         """Metrics of the model on the dev set; empty without one."""
         kept = {name: value for name, value in self.best_epoch().items() if name.startswith("dev_")}
         return {name.removeprefix("dev_"): self.mixture_.get(name, value) for name, value in kept.items()}
+
+
+def make_corpus(estimator: EstimatorState, X: Iterable[Any], y: Iterable[Any] | None = None) -> Corpus:
+    """Inputs as a fitted model reads them, with targets if there are labels."""
+    task = estimator.task_
+    X = as_list(X, task)
+    texts = estimator.read_texts(X)
+    return estimator.encode_texts(texts if y is None else replace(texts, labels=task.labels.resolve(X, y)))
 
 
 def make_not_fitted_error(message: str) -> NotFittedError:

@@ -24,7 +24,7 @@ from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.loading import register_task
-from graphattn.models._estimators.state import list_arguments
+from graphattn.models._estimators.state import list_arguments, make_corpus
 from graphattn.models._estimators.tasks.translate import Translation, compute_perplexity
 from graphattn.models._estimators.texts import Texts
 from graphattn.models.pretrained._options import PretrainedOptions
@@ -44,6 +44,12 @@ class ParallelFileOptions(Options):
     """Corpora besides the training set."""
 
     init_from: str | None = option(None, "trained model to continue from, with its options and sub-words", common=True)
+    keep_from: tuple[str, ...] = option(
+        (), "old examples, of which a sample is mixed in, so that less is forgotten (with init_from)", common=True
+    )
+    keep_dev: tuple[str, ...] = option(
+        (), "old examples, measured before and after, with a warning if they get worse (with init_from)", common=True
+    )
     dev: tuple[str, ...] = option(
         (), "dev set that chooses the best epoch, SOURCE,TARGET or one table of both", common=True
     )
@@ -192,7 +198,7 @@ class Translator(Estimator):
         """
         self._check_fitted()
         X = as_list(X, self.task_)
-        return compute_perplexity(self.model_, self.encode(X, self.task_.labels.resolve(X, y)))
+        return compute_perplexity(self.model_, make_corpus(self, X, self.task_.labels.resolve(X, y)))
 
     @override
     def predict_rows(

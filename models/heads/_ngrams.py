@@ -73,6 +73,34 @@ class NgramBranch(LinearBranch):
         idf = ((1 + len(layouts) * counts.sum()) / (1 + frequencies)).log() + 1
         return cls(keys, idf.float(), 1 if len(layouts) == 1 else 4, classes)
 
+    def count_texts(self) -> tuple[float, Tensor]:
+        """How many texts the branch was fitted to, and in how many of them each n-gram occurs, as the idf say.
+
+        The rarest n-gram is taken to occur once.
+        """
+        inverse = self.idf.double()
+        texts = 2 * (inverse.max() - 1).exp() - 1 if len(inverse) else torch.zeros(())
+        return float(texts), (1 + texts) * (1 - inverse).exp() - 1
+
+    def grow(self, other: NgramBranch, classes: int, ids: Sequence[int]) -> NgramBranch:
+        """This branch with the n-grams of another one as well, which have no weights yet, and with more classes.
+
+        ``ids`` are the new ids of its classes. A new class begins with the mean bias of the others.
+        """
+        keys = torch.cat([self.keys, other.keys]).unique()
+        idf = torch.empty(len(keys))
+        idf[torch.searchsorted(keys, other.keys)] = other.idf
+        places = torch.searchsorted(keys, self.keys)
+        idf[places] = self.idf
+        grown = type(self)(keys, idf, self.blocks, classes)
+        block = torch.arange(self.blocks).unsqueeze(1)
+        rows = torch.cat([(block * len(keys) + places).flatten(), self.blocks * len(keys) + block.flatten()])
+        columns = torch.tensor(ids) if len(ids) else torch.arange(classes)  # numbers have no classes
+        grown.weights[rows.unsqueeze(1), columns] = self.weights
+        grown.bias.fill_(float(self.bias.mean()))
+        grown.bias[columns] = self.bias
+        return grown
+
     @override
     @classmethod
     def like(cls, state: Mapping[str, Tensor]) -> Self:

@@ -18,6 +18,7 @@ from graphattn.models._results.class_probabilities import name_class
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead
 from graphattn.models.pretrained._architecture import FAMILIES
+from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._export import NativeHead
 from graphattn.models.pretrained._stack import StackedEncoder, find_pretrained
 
@@ -44,26 +45,11 @@ def export_estimator(estimator: EstimatorState, directory: str | Path, *, encode
 
     What ``transformers`` lacks of the model is an error before anything is written, or else is left out.
     """
-    model, task = estimator.model_, estimator.task_
-    if not isinstance(model, TextModel):
-        raise ConfigError(f"a model that {task.description} has no form in transformers; use its save")
-    lower = find_pretrained(model.encoder)
-    if lower is None:
-        raise ConfigError(
-            "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
-        )
-    family = lower.architecture.family
-    missing = find_missing_layers(model, family)
-    if missing and not encoder_only:
-        raise ConfigError(
-            f"transformers lacks parts of this model: {', '.join(missing)}. {{encoder_only=True}} leaves out all but "
-            "the tuned encoder and its tokenizer",
-            options=("encoder_only",),
-        )
-    head, vocabulary = None, estimator.vocabulary_
+    lower, missing = check_native(estimator, encoder_only=encoder_only)
+    model, head, vocabulary = estimator.model_, None, estimator.vocabulary_
     assert isinstance(vocabulary, PretrainedVocabulary)
     if not encoder_only:
-        head = convert_head(model.head, family, np.asarray(task.labels.classes).tolist())
+        head = convert_head(model.head, lower.architecture.family, np.asarray(estimator.task_.labels.classes).tolist())
         _warn_of_losses(directory, estimator)
     lower.to_huggingface(
         directory,
@@ -72,6 +58,29 @@ def export_estimator(estimator: EstimatorState, directory: str | Path, *, encode
         head=head,
         missing=missing or (["the head"] if encoder_only else []),
     )
+
+
+def check_native(estimator: EstimatorState, *, encoder_only: bool) -> tuple[PretrainedEncoder, list[str]]:
+    """The pretrained encoder of an estimator, and the parts that ``transformers`` lacks.
+
+    An error says why it has no form in ``transformers``, or lists what is lacking unless only the encoder is written.
+    """
+    model, task = estimator.model_, estimator.task_
+    if not isinstance(model, TextModel):
+        raise ConfigError(f"a model that {task.description} has no form in transformers; use its save")
+    lower = find_pretrained(model.encoder)
+    if lower is None:
+        raise ConfigError(
+            "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
+        )
+    missing = find_missing_layers(model, lower.architecture.family)
+    if missing and not encoder_only:
+        raise ConfigError(
+            f"transformers lacks parts of this model: {', '.join(missing)}. {{encoder_only=True}} leaves out all but "
+            "the tuned encoder and its tokenizer",
+            options=("encoder_only",),
+        )
+    return lower, missing
 
 
 def _warn_of_losses(directory: str | Path, estimator: EstimatorState) -> None:

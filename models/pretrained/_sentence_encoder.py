@@ -203,7 +203,7 @@ class SentenceEncoder(Parameters):
         ----------
         X : raw texts, lists of words, or sentences; longer ones than the model reads are truncated, with a warning
         """
-        vectors = self.sentence_vectors(X)
+        vectors = self.encode(X)
         if "sklearn" not in sys.modules:  # so nobody has configured it; its import takes long
             return vectors
         from sklearn.utils._set_output import _wrap_data_with_container
@@ -211,6 +211,10 @@ class SentenceEncoder(Parameters):
         return _wrap_data_with_container("transform", vectors, X, self)
 
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """:meth:`encode` by its earlier name."""
+        return self.encode(X)
+
+    def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """:meth:`transform` as an array, under the name that classifiers have."""
         corpus, _ = self._encode(X)
         device = self.encoder_.norm.weight.device
@@ -269,9 +273,9 @@ class SentenceEncoder(Parameters):
             yield from (array[start : start + CHUNK] for start in range(0, max(len(array), 1), CHUNK))
             return
         remaining = iter(as_collection(X))
-        yield self.sentence_vectors(list(islice(remaining, CHUNK)))
+        yield self.encode(list(islice(remaining, CHUNK)))
         while part := list(islice(remaining, CHUNK)):
-            yield self.sentence_vectors(part)
+            yield self.encode(part)
 
     # -- inspection ----------------------------------------------------------------------------------------------------
 

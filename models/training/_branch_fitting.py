@@ -23,7 +23,7 @@ from graphattn.models.heads import ClassificationHead, Head, TaggingHead
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
 from graphattn.models.heads._word_features import WordFeatureBranch, list_word_keys
-from graphattn.models.training._linear_models import fit_linear, weights_of
+from graphattn.models.training._linear_models import Offset, fit_linear, weights_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -34,6 +34,8 @@ _MOST_SHARED = 500_000
 """Largest corpus, in tokens, in which words share weights by their character n-grams."""
 _LARGE = 300_000
 """Tokens of a corpus in which n-grams of only one text are left out, and one strength is tried: a fit takes long."""
+_CURVATURE = 0.05
+"""Second derivative of the loss of a text by a score, on average after a fit; it is at most 0.25."""
 _MOST_COPIES = 100
 """Times that CRFsuite sees a sentence, whatever its weight."""
 _SHARE = 0.5
@@ -55,9 +57,20 @@ class BranchFitter(ABC):
         """A branch, and a head with the transitions of its CRF."""
 
 
-def make_fitter(head: Head, words: Sequence[str], tokens: int) -> BranchFitter:
-    """The way to fit a branch beside a head to so many tokens; ``words`` are the texts of token ids."""
-    return WordFeatureFitter(head) if isinstance(head, TaggingHead) else NgramFitter(head, words, tokens)
+@dataclass
+class Start:
+    """The linear branch of the model to continue from, and the new ids of its classes."""
+
+    branch: LinearBranch | None
+    classes: Sequence[int]
+
+
+def make_fitter(head: Head, words: Sequence[str], tokens: int, start: Start | None = None) -> BranchFitter:
+    """The way to fit a branch beside a head to so many tokens; ``words`` are the texts of token ids.
+
+    N-grams are fitted on top of the scores of a ``start``.
+    """
+    return WordFeatureFitter(head) if isinstance(head, TaggingHead) else NgramFitter(head, words, tokens, start)
 
 
 # -- n-grams -----------------------------------------------------------------------------------------------------------
@@ -67,8 +80,9 @@ def make_fitter(head: Head, words: Sequence[str], tokens: int) -> BranchFitter:
 class Ngrams:
     """The n-grams of S texts, with their targets and weights.
 
-    ``branch`` has no weights yet. ``design`` is the (S, columns) tf-idf of n-grams of tokens, and, if words share
-    weights, of the character n-grams in ``shared``, which is (tokens, character n-grams).
+    ``branch`` has no weights yet, or those of the model to continue from, whose scores are in ``offset``. ``design`` is
+    the (S, columns) tf-idf of n-grams of tokens, and, if words share weights, of the character n-grams in ``shared``,
+    which is (tokens, character n-grams).
     """
 
     branch: NgramBranch
@@ -76,14 +90,16 @@ class Ngrams:
     shared: csr_matrix | None
     targets: npt.NDArray[Any]
     weights: npt.NDArray[np.floating]
+    offset: Offset | None = None
 
 
 class NgramFitter(BranchFitter):
     """Logistic regression on tf-idf of n-grams; for numbers, ridge regression."""
 
-    def __init__(self, head: Head, words: Sequence[str], tokens: int):
+    def __init__(self, head: Head, words: Sequence[str], tokens: int, start: Start | None = None):
         assert isinstance(head, ClassificationHead)
         self.head, self.words, self.tokens = head, words, tokens
+        self.start = start if start is not None and isinstance(start.branch, NgramBranch) else None
         self.strengths = STRENGTHS[:1] if tokens > _LARGE else STRENGTHS
 
     @override
@@ -92,27 +108,47 @@ class NgramFitter(BranchFitter):
 
         classes, least = self.head.output.out_features, 2 if self.tokens > _LARGE else 1
         branch = NgramBranch.of(corpus.layouts, classes, corpus.copies, least=least)
+        if self.start is not None:
+            assert isinstance(self.start.branch, NgramBranch)
+            branch = self.start.branch.grow(branch, classes, self.start.classes)
         parts = (
             csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
             for items, rows, columns, values in branch.design_entries(corpus.layouts)
         )
         design, shared = vstack(list(parts), format="csr"), None
-        if branch.blocks == 1 and self.tokens <= _MOST_SHARED:
+        offset = None if self.start is None else self._make_offset(self.start.branch, branch, design)
+        if offset is None and branch.blocks == 1 and self.tokens <= _MOST_SHARED:
             shared = count_character_ngrams([self.words[number] for number in branch.single_tokens()])
         if shared is not None:
             design = hstack([design, design[:, : shared.shape[0]] @ shared]).tocsr()
         assert isinstance(corpus.targets, np.ndarray)
-        return Ngrams(branch, design, shared, corpus.targets, weights_of(corpus))
+        return Ngrams(branch, design, shared, corpus.targets, weights_of(corpus), offset)
+
+    def _make_offset(self, old: LinearBranch | None, grown: NgramBranch, design: csr_matrix) -> Offset:
+        """The scores that the texts have before, and how much the texts that they were fitted to held each weight.
+
+        The old texts are not there, but the idf say in how many of them each n-gram occurs.
+        """
+        assert isinstance(old, NgramBranch)
+        texts, frequencies = old.count_texts()
+        held = torch.zeros(len(grown.keys), dtype=torch.float64)
+        held[torch.searchsorted(grown.keys, old.keys)] = frequencies
+        counts = np.append(np.tile(held.numpy(), grown.blocks), np.full(grown.blocks, texts))
+        squares = np.asarray(design.multiply(design).sum(axis=0)).ravel() / design.getnnz(axis=0).clip(1)
+        scores = design @ grown.weights.numpy() + grown.bias.numpy()
+        return Offset(scores, _CURVATURE * counts * squares, _CURVATURE * texts)
 
     @override
     def fit(self, prepared: Ngrams, strength: float) -> tuple[NgramBranch, Head]:
         branch, shared = copy.deepcopy(prepared.branch), prepared.shared
-        coefficients, bias = fit_linear(self.head, prepared.design, prepared.targets, prepared.weights, strength)
+        coefficients, bias = fit_linear(
+            self.head, prepared.design, prepared.targets, prepared.weights, strength, prepared.offset
+        )
         weights = coefficients[:, : len(branch.weights)]
         if shared is not None:
             weights[:, : shared.shape[0]] += coefficients[:, len(branch.weights) :] @ shared.T
-        branch.weights.copy_(torch.from_numpy(weights.T))
-        branch.bias.copy_(torch.from_numpy(bias))
+        branch.weights += torch.from_numpy(weights.T)
+        branch.bias += torch.from_numpy(bias)
         return branch, self.head
 
 

@@ -20,7 +20,7 @@ from graphattn.models._prediction import prediction_batches, split_rows
 from graphattn.models._text_model import TextModel, in_evaluation
 from graphattn.models.heads import Head
 from graphattn.models.heads._linear_branch import LinearBranch
-from graphattn.models.training._branch_fitting import BranchFitter, make_fitter
+from graphattn.models.training._branch_fitting import BranchFitter, Start, make_fitter
 from graphattn.models.training._linear_models import weights_of
 
 Evaluate = Callable[[list[Any]], dict[str, float]]
@@ -29,10 +29,12 @@ Evaluate = Callable[[list[Any]], dict[str, float]]
 TYPICAL = (1 / 3, 2 / 3)
 """Factors of the scores of the graph encoder and of the linear model without a dev set; the encoder's scores grow
 during training, so its factor is smaller."""
+CONTINUED = (1.0, 1.0)
+"""Factors of the model to continue from, whose scores have their size."""
 LINEAR_ALONE = (0.0, 1.0)
 """Factors of a model whose encoder is not trained."""
 _SIMPLEX = np.array([(0, 0), (-1, 0), (0, -1)])
-"""Start of the search for the logarithms of the factors, relative to :data:`TYPICAL`."""
+"""Start of the search for the logarithms of the factors, relative to the typical ones."""
 
 
 @dataclass
@@ -84,6 +86,9 @@ class LinearModel:
 
     ``head`` is one with the transitions of the linear branch; ``dev`` has no edges.
     """
+
+    typical = TYPICAL
+    """The factors without a dev set, near which the dev set's are searched."""
 
     def __init__(
         self, branch: LinearBranch, head: Head, fitter: BranchFitter, strength: float, dev: Corpus | None, metric: str
@@ -151,7 +156,7 @@ class LinearModel:
         from scipy.optimize import minimize
 
         assert self.dev is not None
-        start, unit = np.log(TYPICAL), self.dev.mean_weight
+        start, unit = np.log(self.typical), self.dev.mean_weight
 
         def loss(logs: npt.NDArray[np.float64]) -> float:
             deep, linear = np.exp(logs).tolist()
@@ -208,7 +213,7 @@ class LinearModel:
         return {
             "branch": {f"linear_branch.{name}": tensor for name, tensor in self.branch.state_dict().items()},
             "transitions": {names[number]: tensor.detach() for number, tensor in transitions.items()},
-            "factors": dict(zip(("deep", "linear"), TYPICAL, strict=True)),
+            "factors": dict(zip(("deep", "linear"), self.typical, strict=True)),
             "outputs": [names[id(parameter)] for parameter in model.head.output.parameters()],
         }
 
@@ -219,13 +224,14 @@ def fit_linear_model(
     dev: Corpus | None,
     words: Sequence[str],
     metric: str,
+    start: Start | None = None,
 ) -> LinearModel:
     """Fit the linear branch of a model with this head; a dev set chooses the strength of its regularization.
 
-    ``words`` are the texts of the token ids.
+    ``words`` are the texts of the token ids, ``start`` is the branch to continue from.
     """
-    start = time.monotonic()
-    fitter = make_fitter(head, words, int(corpus.lengths.sum()))
+    began = time.monotonic()
+    fitter = make_fitter(head, words, int(corpus.lengths.sum()), start)
     prepared, plain_dev = fitter.prepare(corpus.without_edges()), None if dev is None else dev.without_edges()
     strengths = fitter.strengths
     if dev is None:
@@ -237,7 +243,9 @@ def fit_linear_model(
         if losses[-1] > min(losses):  # there is one minimum along the strengths
             break
     best = models[int(np.argmin(losses))]
-    best.seconds = time.monotonic() - start
+    best.seconds = time.monotonic() - began
+    if start is not None and start.branch is not None:
+        best.typical = CONTINUED
     return best
 
 

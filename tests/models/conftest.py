@@ -196,9 +196,11 @@ def parts(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) ->
     """A model, and a corpus with targets: what `train` takes."""
 
     def make(kind: str = "classifier", count: int = 24, **arguments: Any) -> tuple[Any, Any]:
+        from graphattn.models._estimators.state import make_corpus
+
         inputs, labels = corpus(kind, count)
         estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        return estimator.model_, estimator.encode(inputs, labels)
+        return estimator.model_, make_corpus(estimator, inputs, labels)
 
     return make
 

@@ -6,13 +6,14 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from graphattn._edges import lengths_of
+from graphattn.models._estimators.state import make_corpus
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 
 
 def pad_ids(estimator, texts, *, segments=False):
     """(B, L) ids, mask and, if asked for, segments of what a fitted estimator reads of texts."""
-    return pad_batch(estimator.encode(texts)[list(range(len(texts)))].graph, segments=segments)
+    return pad_batch(make_corpus(estimator, texts)[list(range(len(texts)))].graph, segments=segments)
 
 
 def pad_batch(graph, *, segments=False):

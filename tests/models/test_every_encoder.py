@@ -15,6 +15,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.training_plan import training_flags
 from graphattn.models import TASKS
 from graphattn.models._encoders import ENCODERS, encoder_options, make_encoder
+from graphattn.models._estimators.state import make_corpus
 from graphattn.options import list_options
 
 HIDDEN = 20  # a multiple of every encoder's heads
@@ -67,7 +68,7 @@ def test_every_weight_is_trained(encoder, corpus, fitted):
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
     model = deepcopy(estimator.model_).train()
-    loss, _ = model.loss(estimator.encode(texts, labels)[list(range(16))])
+    loss, _ = model.loss(make_corpus(estimator, texts, labels)[list(range(16))])
     loss.backward()
     idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
     assert idle == []
@@ -138,7 +139,7 @@ def test_compiled_equals_eager(encoder, corpus, fitted):
     """The encoder inside a function of one's own, and the whole model."""
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
-    model, data = deepcopy(estimator.model_), estimator.encode(texts, labels)
+    model, data = deepcopy(estimator.model_), make_corpus(estimator, texts, labels)
     _dynamo.reset()
 
     def states(batch, vectors):
@@ -168,7 +169,7 @@ def test_compiled_equals_eager(encoder, corpus, fitted):
 def test_func_grad_of_the_parameters(encoder, corpus, fitted):
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
-    model, batch = estimator.model_, estimator.encode(texts, labels)[list(range(16))]
+    model, batch = estimator.model_, make_corpus(estimator, texts, labels)[list(range(16))]
     parameters = dict(model.named_parameters())
     found = func.grad(lambda values: func.functional_call(model, values, batch).square().sum())(parameters)
     expected = torch.autograd.grad(model(batch).square().sum(), list(parameters.values()), materialize_grads=True)

@@ -9,6 +9,7 @@ import torch
 
 from graphattn import Edges, load
 from graphattn.models._encoders import ENCODERS
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models._prediction import predict_corpus
 from graphattn.models.inspection.attributions import gradient_times_weight, integrated_gradients
 
@@ -37,7 +38,7 @@ def assert_same_losses(model, batch):
 def test_losses_and_gradients(kind, encoder, corpus, fitted):
     inputs, labels = corpus(kind, 16)
     estimator = fitted(kind, encoder)
-    assert_same_losses(estimator.model_, estimator.encode(inputs, labels)[list(range(16))])
+    assert_same_losses(estimator.model_, make_corpus(estimator, inputs, labels)[list(range(16))])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -46,7 +47,7 @@ def test_losses_and_gradients(kind, encoder, corpus, fitted):
 def test_losses_in_half_precision(kind, encoder, dtype, corpus, fitted):
     inputs, labels = corpus(kind, 16)
     estimator = fitted(kind, encoder)
-    batch = estimator.encode(inputs, labels)[list(range(16))]
+    batch = make_corpus(estimator, inputs, labels)[list(range(16))]
     exact, _ = deepcopy(estimator.model_).double().eval().loss(batch)
     model = deepcopy(estimator.model_).to("cuda", dtype).eval()
     with torch.backends.cudnn.flags(enabled=False):
@@ -61,7 +62,7 @@ def test_losses_in_half_precision(kind, encoder, dtype, corpus, fitted):
 def test_nothing_waits_for_the_gpu_in_a_step(kind, corpus, fitted):
     inputs, labels = corpus(kind, 24)
     estimator = fitted(kind, "transformer")
-    model, examples = deepcopy(estimator.model_).to("cuda").train(), estimator.encode(inputs, labels)
+    model, examples = deepcopy(estimator.model_).to("cuda").train(), make_corpus(estimator, inputs, labels)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     for numbers in (list(range(8)), list(range(8, 24))):  # the first step loads kernels
         torch.cuda.set_sync_debug_mode("error" if numbers[0] else "default")
@@ -81,7 +82,7 @@ def test_predictions_on_a_gpu_wait_for_one_batch_after_the_next(kind, corpus, fi
     expected = list(estimator.predict(inputs))
     estimator.model_.to("cuda")
     assert list(estimator.predict(inputs)) == expected
-    data = estimator.encode(inputs)
+    data = make_corpus(estimator, inputs)
     torch.cuda.set_sync_debug_mode("error")  # events, for which predictions wait, are no errors
     try:
         predictions = predict_corpus(estimator.model_, data, probabilities=True)
@@ -141,6 +142,6 @@ def test_a_model_on_a_gpu_is_written_as_onnx(fitted, tmp_path):
 
 
 def test_a_name_with_and_without_a_number_is_one_copy_of_edges(corpus, fitted):
-    edges = Edges.of(fitted("classifier", "ms-trans").encode(["a lovely film"])[[0]].graph, "window:3")
+    edges = Edges.of(make_corpus(fitted("classifier", "ms-trans"), ["a lovely film"])[[0]].graph, "window:3")
     assert edges.to("cuda") is edges.to(f"cuda:{torch.cuda.current_device()}")
     assert edges.to("cuda").to("cuda") is edges.to("cuda")

@@ -65,9 +65,9 @@ def test_it_is_not_exported(fitted, tmp_path):
 def test_a_prediction_does_not_depend_on_other_texts(corpus, fitted, tmp_path):
     inputs, _ = corpus("classifier")
     estimator = graphattn.load(fitted("classifier", "transformer").save(tmp_path / "model"), precision="int8")
-    vectors = estimator.sentence_vectors(inputs)
+    vectors = estimator.encode(inputs)
     for first in (0, 3, 7):
-        assert np.array_equal(estimator.sentence_vectors(inputs[first : first + 2]), vectors[first : first + 2])
+        assert np.array_equal(estimator.encode(inputs[first : first + 2]), vectors[first : first + 2])
 
 
 def test_it_has_no_dense_form(fitted, tmp_path):

@@ -11,6 +11,7 @@ import torch
 from graphattn.builders import Sentence
 from graphattn.models import load
 from graphattn.models._encoders import ENCODERS, encoder_options
+from graphattn.models._estimators.state import make_corpus
 
 TINY = {"hidden": 12, "layers": 2, "heads": 2, "ffn": 5, "dropout": 0.0}
 KINDS = ("classifier", "pair", "tagger", "translator", "regressor")
@@ -43,7 +44,7 @@ def train(corpus, tiny):
             groups = {**groups, "inputs": {"characters": True, "character_filters": 3}}
         training = {"epochs": 1, "dev_fraction": 0.0}
         estimator = tiny(kind, encoder, training=training, **groups).fit(inputs, labels)
-        return estimator, estimator.encode(inputs, labels)
+        return estimator, make_corpus(estimator, inputs, labels)
 
     return fit
 
@@ -154,7 +155,7 @@ def test_blocks_of_mtsa(options, train):
 def test_marks_of_predicates(tiny):
     sentences = [Sentence(["a", "b", "c"], tags=["X", "Y", "X"], predicates=[0, 1, 0])] * 4
     tagger = tiny("tagger", training={"epochs": 1, "dev_fraction": 0.0}).fit(sentences)
-    check_model(tagger, tagger.encode(sentences, [sentence.tags for sentence in sentences]))
+    check_model(tagger, make_corpus(tagger, sentences, [sentence.tags for sentence in sentences]))
 
 
 @pytest.mark.slow
@@ -168,7 +169,7 @@ def test_predictions_with_the_linear_branch(dtype, kind, tolerance, corpus, tiny
     expected = classifier.predict_proba(texts)
     classifier.model_.to(dtype)
     probabilities = classifier.predict_proba(texts)
-    assert probabilities.dtype == classifier.sentence_vectors(texts).dtype == kind
+    assert probabilities.dtype == classifier.encode(texts).dtype == kind
     assert probabilities == pytest.approx(expected, abs=tolerance)
 
 

@@ -11,6 +11,7 @@ from graphattn.exceptions import DeviceMemoryError, DivergenceError, TruncationW
 from graphattn.models import PairClassifier, SequenceTagger, TrainingOptions
 from graphattn.models import _prediction as prediction
 from graphattn.models._encoders import ENCODERS
+from graphattn.models._estimators.state import make_corpus
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 CASES = [(kind, "ms-trans") for kind in KINDS]
@@ -88,7 +89,7 @@ def test_labels_and_probabilities_in_one_pass(fitted, kind):
 
 def test_dropout_is_off_and_the_mode_does_not_change(fitted):
     estimator = fitted("classifier", "ms-trans")
-    data = estimator.encode(inputs_of("classifier"))
+    data = make_corpus(estimator, inputs_of("classifier"))
     for training in (True, False):
         estimator.model_.train(training)
         first = prediction.predict_corpus(estimator.model_, data, probabilities=True)
@@ -122,19 +123,19 @@ def test_a_text_of_20000_tokens(fitted):
 def test_vectors_are_float32_and_the_mode_does_not_change(kind, corpus, fitted):
     inputs, _ = corpus(kind)
     estimator = deepcopy(fitted(kind))
-    model, data = estimator.model_, estimator.encode(inputs[:3])
+    model, data = estimator.model_, make_corpus(estimator, inputs[:3])
     actual = []
     for training in (True, False):
         model.train(training)
         actual.append(prediction.encode_corpus(model, data))
         assert model.training is training
     assert np.array_equal(*actual)
-    nothing = prediction.encode_corpus(model, estimator.encode([]))
+    nothing = prediction.encode_corpus(model, make_corpus(estimator, []))
     assert nothing.shape == (0, actual[0].shape[1])
     assert prediction.encode_corpus(model.bfloat16(), data).dtype == nothing.dtype == np.float32
 
 
-@pytest.mark.parametrize("method", ["predict", "sentence_vectors", "evaluate"])
+@pytest.mark.parametrize("method", ["predict", "encode", "evaluate"])
 def test_numbers_that_are_not_finite(fitted, method):
     estimator = deepcopy(fitted("classifier", "ms-trans"))
     with torch.no_grad():
@@ -146,7 +147,7 @@ def test_numbers_that_are_not_finite(fitted, method):
 
 
 def test_batches_have_the_budget_of_the_device(fitted):
-    corpus = fitted("classifier", "ms-trans").encode([LONG * 8, "film", *["a lovely plot"] * 9_000])
+    corpus = make_corpus(fitted("classifier", "ms-trans"), [LONG * 8, "film", *["a lovely plot"] * 9_000])
     cuda = torch.device("cuda")
     sizes = {}
     for device, memory in (("cpu", None), ("cuda", 8 * 2**30), ("cuda", 80 * 2**30)):
@@ -163,7 +164,7 @@ def test_batches_have_the_budget_of_the_device(fitted):
 @pytest.mark.parametrize("is_deferred", [False, True])
 def test_a_batch_that_does_not_fit_is_halved(fitted, is_deferred, device):
     estimator = fitted("classifier", "ms-trans")
-    corpus, sizes = estimator.encode(inputs_of("classifier")), []
+    corpus, sizes = make_corpus(estimator, inputs_of("classifier")), []
     model = deepcopy(estimator.model_).to(device)
 
     def count_tokens(batch, numbers):
@@ -184,7 +185,7 @@ def test_a_text_that_does_not_fit_is_named(fitted):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total ...")
 
     with pytest.raises(DeviceMemoryError) as caught:
-        prediction.run_model(estimator.model_, estimator.encode(["a lovely film"]), fail)
+        prediction.run_model(estimator.model_, make_corpus(estimator, ["a lovely film"]), fail)
     assert caught.value.render(lambda name: f"--{name}") == (
         "the GPU's memory is too small for a text of 4 tokens (the last tensor: 20.00 MiB). "
         "Truncate it (--max_tokens_per_text), or give --precision=bf16 or --device=cpu"

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from graphattn.models._estimators.state import make_corpus
+
 KINDS = ("classifier", "pair", "tagger", "crf")
 
 
@@ -55,8 +57,8 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
 
     numbers = np.repeat(np.arange(12), weights)
     repeated = [[part[number] for number in numbers] for part in (inputs, labels)]
-    expected = run(estimator.encode(repeated[0], repeated[1]))
-    data = estimator.encode(inputs, labels)
+    expected = run(make_corpus(estimator, repeated[0], repeated[1]))
+    data = make_corpus(estimator, inputs, labels)
     plain, weighted = run(data), run(data.with_weights(np.array(weights, float)))
     for actual, gradient in zip(weighted, expected, strict=True):
         torch.testing.assert_close(actual, gradient, rtol=1e-4, atol=1e-6)
@@ -67,7 +69,7 @@ def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
 def test_mean_pooling_equals_encode_and_head(kind, corpus, tiny):
     inputs, labels = corpus(kind, 12)
     estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, head={"pooling": "mean"}).fit(inputs, labels)
-    model, batch = estimator.model_, estimator.encode(inputs)[list(range(12))]
+    model, batch = estimator.model_, make_corpus(estimator, inputs)[list(range(12))]
     assert torch.equal(model(batch), model.head(model.encode(batch), batch.graph))
 
 

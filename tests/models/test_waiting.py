@@ -9,6 +9,7 @@ import torch
 from graphattn._backends.gpu.plan import plan_of
 from graphattn._backends.registry import REGISTERED
 from graphattn._devices import to_device
+from graphattn.models._estimators.state import make_corpus
 
 KINDS = ["classifier", "multilabel", "pair", "regressor", "tagger", "crf", "translator"]
 ENCODERS = ["bilstm", "duo", "duo-transformer", "tnt"]
@@ -22,7 +23,7 @@ ENCODERS = ["bilstm", "duo", "duo-transformer", "tnt"]
 def test_no_operation_depends_on_data(kind, encoder, is_training, corpus, fitted, monkeypatch):
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *device: False)  # has no answer for such tensors
     estimator, (inputs, labels) = fitted(kind, encoder), corpus(kind, 16)
-    batch = estimator.encode(inputs, labels)[list(range(16))]
+    batch = make_corpus(estimator, inputs, labels)[list(range(16))]
     model = deepcopy(estimator.model_).to("meta").train(is_training)
     loss, scores = model.loss(batch)
     loss.backward()
@@ -55,7 +56,7 @@ def test_a_batch_is_copied_at_once(kind, encoder, in_the_step, corpus, fitted, c
     monkeypatch.setitem(REGISTERED, "no-attention", attend_to_nothing)
     estimator, (inputs, labels) = fitted(kind, encoder), corpus(kind, 16)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *device: False)
-    batch = estimator.encode(inputs, labels)[list(range(16))]
+    batch = make_corpus(estimator, inputs, labels)[list(range(16))]
     for edges in batch.graph.edges.values():
         plan_of(edges)
     meta, model = torch.device("meta"), deepcopy(estimator.model_).to("meta")
@@ -70,7 +71,7 @@ def test_a_batch_is_copied_at_once(kind, encoder, in_the_step, corpus, fitted, c
 
 def test_copies_are_freed(corpus, fitted):
     """All of them: they are views of one buffer."""
-    batch, meta = fitted("classifier", "umst").encode(*corpus("classifier", 4))[[0, 1]], torch.device("meta")
+    batch, meta = make_corpus(fitted("classifier", "umst"), *corpus("classifier", 4))[[0, 1]], torch.device("meta")
     buffer = weakref.ref(to_device(batch.copy_ahead(meta).targets, meta)._base)
     assert buffer() is not None
     batch.free_copies()
@@ -79,7 +80,7 @@ def test_copies_are_freed(corpus, fitted):
 
 @pytest.mark.parametrize("device", ["cpu", "mps"])
 def test_devices_that_copy_nothing_ahead(device, corpus, fitted):
-    batch = fitted("classifier").encode(*corpus("classifier", 4))[[0, 1]]
+    batch = make_corpus(fitted("classifier"), *corpus("classifier", 4))[[0, 1]]
     edges = list(batch.graph.edges.values())
     assert batch.copy_ahead(torch.device(device)) is batch
     assert list(batch.graph.edges.values()) == edges

@@ -86,7 +86,7 @@ def test_inspect_both_kinds_together(graphattn, models, output):
         (["inspect", "theirs", "a film", "--pretrained-heads", "x"], "--pretrained-heads: there is no relation 'x'"),
         (["inspect", "ours", "a film", "--pretrained-length", "9"], "--pretrained-length is for Hugging Face"),
         (["serve", "theirs", "--parser", "stanza"], "--parser does not apply to"),
-        (["export", "theirs", "--huggingface", "out"], "leave --huggingface out"),
+        (["export", "theirs", "--huggingface", "out"], "a Hugging Face directory already; write an .onnx file"),
     ],
 )
 def test_options_of_one_kind(graphattn, models, words, message):

@@ -35,14 +35,14 @@ def file(tmp_path):
 def test_a_text_as_an_argument(graphattn, model, tmp_path):
     out = tmp_path / "vectors.npy"
     assert graphattn("encode", model, TEXTS[0], "--out", out).out == f"1 vector of 24 numbers: {out}\n"
-    np.testing.assert_allclose(np.load(out), package.load(model).sentence_vectors(TEXTS[:1]), atol=1e-6)
+    np.testing.assert_allclose(np.load(out), package.load(model).encode(TEXTS[:1]), atol=1e-6)
 
 
 def test_numpy(graphattn, model, file, tmp_path):
     out = tmp_path / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out, "--chunk", 3)
     assert result.out == f"10 vectors of 24 numbers: {out}\n"
-    expected = package.load(model).sentence_vectors(TEXTS)
+    expected = package.load(model).encode(TEXTS)
     assert expected.dtype == np.float32
     np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
 
@@ -62,7 +62,7 @@ def test_parquet(graphattn, model, file, tmp_path):
     graphattn("encode", model, file, "--out", tmp_path / "vectors.parquet")
     table = pq.read_table(tmp_path / "vectors.parquet").to_pydict()
     assert table["text"] == TEXTS
-    np.testing.assert_allclose(table["vector"], package.load(model).sentence_vectors(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(table["vector"], package.load(model).encode(TEXTS), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_store_has_no_columns(graphattn, model, tmp_path):
 
 def test_pairs_have_two_rows(graphattn, tmp_path):
     pairs = [("a b", "a"), ("c", "b c a"), ("a", "b")] * 2
-    vectors = package.load(MODELS / "pair").sentence_vectors(pairs)
+    vectors = package.load(MODELS / "pair").encode(pairs)
     assert len(vectors) == 12
     file, store, out = tmp_path / "pairs.tsv", tmp_path / "s", tmp_path / "v.parquet"
     file.write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
@@ -142,10 +142,10 @@ def test_numpy_files_have_no_labels(graphattn, model, file, tmp_path):
 
 def test_vectors_are_the_input_of_the_last_layers(model):
     estimator = package.load(model)
-    vectors = estimator.sentence_vectors(TEXTS)
+    vectors = estimator.encode(TEXTS)
     scores = estimator.model_.head.perceptron(torch.from_numpy(vectors))
     np.testing.assert_allclose(scores.softmax(1).detach(), estimator.predict_proba(TEXTS), atol=1e-6)
-    assert estimator.sentence_vectors([]).shape == (0, 24)
+    assert estimator.encode([]).shape == (0, 24)
 
 
 def test_impossible_encodings(graphattn, model, file, tmp_path):

@@ -45,7 +45,7 @@ SHRUNK = {
 """Path of a command -> flags that make its examples small, and let them run without a GPU."""
 TIMED = ("build", "predict", "serve", "inspect", "kernels", "store", "corpora")
 """Benchmarks that do not compare contenders."""
-WRITTEN = ("--out", "--picture", "--curves", "--mistakes", "--html", "--onnx", "--huggingface")
+WRITTEN = ("--out", "--picture", "--curves", "--mistakes", "--html", "--coverage")
 """Flags that name what an example writes."""
 PLAIN = [f"a {word} film of {number} scenes" for number in range(12) for word in ("good", "bad")]
 
@@ -238,7 +238,7 @@ def test_an_example_runs(example, graphattn, scene, hub, request):
             shutil.rmtree(path)
         elif words[0] != "reproduce":  # it continues its file
             path.unlink(missing_ok=True)
-    other = "tagger" if "test.conll" in words else "plain" if "--onnx" in words else None
+    other = "tagger" if "test.conll" in words else "plain" if any(word.endswith(".onnx") for word in words) else None
     if other and words[1] == "model":
         shutil.rmtree("model")
         Path(other).rename("model")

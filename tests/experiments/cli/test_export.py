@@ -14,7 +14,7 @@ MODELS = Path(__file__).parents[2] / "data" / "models"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["classify"], "there is nothing to write; give --onnx FILE or --huggingface DIR"),
+        (["classify"], "there is nothing to write; give --out FILE.onnx or --out DIR, or --check"),
         (["classify", "--huggingface", "out"], "not built on a pretrained one"),
         (["translate", "--onnx", "out.onnx"], "cannot be exported; use a classifier or tagger"),
         (["none", "--onnx", "out.onnx"], "none"),
@@ -27,6 +27,18 @@ def test_errors_are_one_line(graphattn, tmp_path, monkeypatch, arguments, messag
     assert answer.err.startswith("error: ")
     assert message in answer.err
     assert answer.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_can_be_exported_is_said_before(graphattn, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = graphattn("export", MODELS / "classify", "--check")
+    assert answer.code == 0
+    first, second = answer.out.splitlines()
+    assert first == "ONNX: yes" or "--no-linear-branch" in first or "cannot be exported" in first
+    assert second == "transformers: no; the model is not built on a pretrained one; train with --pretrained"
+    answer = graphattn("export", MODELS / "classify", "--out", "out.onnx", "--out", "folder")
+    assert answer.code == 1
     assert not list(tmp_path.iterdir())
 
 

@@ -217,7 +217,7 @@ def test_vectors_keep_ids(graphattn, tmp_path):
     table = pa.parquet.read_table(tmp_path / "v.parquet")
     assert table.column_names == ["text", "vector", "id", "note"]
     assert table["id"].to_pylist() == [row["id"] for row in ROWS]
-    vectors = load(MODELS / "classify").sentence_vectors([row["text"] for row in ROWS])
+    vectors = load(MODELS / "classify").encode([row["text"] for row in ROWS])
     np.testing.assert_allclose(table["vector"].to_pylist(), vectors, atol=1e-6)
     write(tmp_path / "pairs.jsonl", [{"id": 1, "text": "a", "second": "b"}, {"id": 2, "text": "c", "second": "d"}])
     answer = graphattn("encode", MODELS / "pair", tmp_path / "pairs.jsonl", "--out", tmp_path / "v.parquet")

@@ -108,7 +108,10 @@ def test_a_parser_is_advised_as_the_flag_of_another_command(show):
         (("--relations", "nearest:2"), "relation 'nearest:2' compares words by their vectors; give --vectors"),
         (("--relations", "window:3,window:4"), "relation 'window:4': scale 4 is even; a window has the same reach on "),
         (("--relations", "dependency"), "sentence 0 ('a lovely film . we' ...) has no heads, but the relation "),
-        (("--out", "reviews.tsv/x", "--dot"), "reviews.tsv/x.dot: cannot be written (Not a directory). Check the "),
+        (
+            ("--out", "reviews.tsv/x", "--dot"),
+            "reviews.tsv/x.dot: cannot be written (No such file or directory). ",
+        ),
     ],
 )
 def test_invalid_arguments(show, words, message):
@@ -122,9 +125,31 @@ def test_a_text_too_long_for_a_picture(show, tmp_path):
     code, _, err = show("long.tsv", "--png")
     assert (code, err) == (
         1,
-        "error: 121 tokens do not fit into a picture; it shows up to 100; --dot and --graphml take any number\n",
+        "error: 121 tokens do not fit into a picture; it shows up to 100; --out graph.graphml takes any number\n",
     )
     assert show("long.tsv", "--dot")[0] == 0
+
+
+def test_a_text_is_shown_as_it_is(show, tmp_path):
+    code, out, _ = show("a lovely film", "--picture", "film.png", "--out", "film.dot", "--relations", "star")
+    assert (code, out) == (0, "film.dot\nfilm.png\n")
+    assert (tmp_path / "film.png").read_bytes().startswith(b"\x89PNG")
+    assert "lovely" in (tmp_path / "film.dot").read_text()
+    assert show("a lovely film", "--relations", "star")[1].startswith("a lovely film\nstar: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--out", "film.png"), "--out is 'film.png'; the name must end in .dot or .graphml, and --picture draws the"),
+        (("--picture", "film.txt"), "cannot draw to 'film.txt'"),
+        (("--out", "none/film.dot"), "none/film.dot: cannot be written"),
+    ],
+)
+def test_files_are_checked_first(show, words, message):
+    code, out, err = show("reviews.tsv", *words)
+    assert (code, out) == (1, "")
+    assert message in err
 
 
 def test_from_the_shell(graphattn, corpora_folder, tmp_path):

@@ -439,6 +439,23 @@ def test_a_model_is_trained_further(graphattn, classifier, tmp_path):
 
 
 @pytest.mark.slow
+def test_old_examples_are_mixed_in_and_measured(graphattn, classifier, corpora_folder, tmp_path):
+    old, new = corpora_folder / "reviews.tsv", tmp_path / "new.tsv"
+    new.write_text("label\ttext\n" + "neutral\ta good film\nneutral\ta bad film\n" * 20)
+    short = ["--init-from", classifier, "--epochs", "1", "--no-logs", "--keep-dev", old]
+    answer = graphattn("train", "classify", new, *short, "--quiet", "--learning-rate", "0.01", "--out", tmp_path / "a")
+    assert "on --keep-dev fell from " in answer.err
+    assert "mix old examples in: --keep-from" in answer.err
+    answer = graphattn("train", "classify", new, *short, "--keep-from", old, "--out", tmp_path / "b")
+    assert re.search(r"^\d+ of \d+ old examples mixed in$", answer.err, re.MULTILINE)
+    figures = json.loads((tmp_path / "b" / "metrics.json").read_text())
+    assert figures["examples"]["training"] > 40
+    assert {*figures["old_dev"]} == {"before", "after"}
+    answer = graphattn("train", "classify", new, "--keep-from", old, "--out", tmp_path / "c")
+    assert answer.error == "--keep-from needs a model to continue from: --init-from"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [[], ["--tune-threshold", "none"], ["--tune-threshold", "accuracy"]])
 def test_a_tuned_threshold_of_the_model_to_continue_from(graphattn, tmp_path, tiny, flags):
     """It is dropped with one line when it no longer fits, and can be left out; asked for again, it is an error."""

@@ -1,5 +1,6 @@
 """``graphattn tune``: a search with a tiny budget."""
 
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -145,7 +146,12 @@ def test_all_trials_diverge(optuna, call, monkeypatch):
 
     monkeypatch.setattr(Search, "measure", diverge)
     answer = call(1, "bilstm")
-    assert answer.err.endswith("trials.log: all trials of bilstm diverged. Give more trials, or another encoder.\n")
+    rate = re.search("all trials of bilstm diverged, with learning_rate from (.*) to (.*)[.] Set", answer.err)
+    assert rate is not None
+    assert rate[1] == rate[2]
+    assert answer.err.endswith(
+        "Set a lower clip, or precision: 32, in --config; or choose another --encoder, or more --trials.\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from graphattn.experiments.papers._result_rows import read_rows
 from graphattn.experiments.papers._runs import combine, execute, with_changes
 from graphattn.experiments.papers._settings import MINILM, make_estimator, settings
 from graphattn.experiments.papers._transformers_loop import Encoded, FineTunedModel, learning_rates
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.training._module import TrainingModule
 from graphattn.models.training._optimizer import make_optimizer
 
@@ -65,7 +66,7 @@ def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_p
         Encoded([2, *vocabulary.encode(text.split()).tolist(), 3], list(range(1, 1 + len(text.split()))), [])
         for text in texts
     ]
-    batch = estimator.encode([text.split() for text in texts])[[0, 1, 2]]
+    batch = make_corpus(estimator, [text.split() for text in texts])[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(model(encoded), estimator.model_(batch), atol=1e-5, rtol=1e-5)
     module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, measure=None)

@@ -101,7 +101,7 @@ def test_fields_that_do_not_fit(port, path, body, status, error):
 
 def test_vectors_are_those_of_encode(port, estimator):
     vectors = post(port, "/encode", {"texts": TEXTS})["vectors"]
-    np.testing.assert_array_equal(np.array(vectors, np.float32), estimator.sentence_vectors(TEXTS))
+    np.testing.assert_array_equal(np.array(vectors, np.float32), estimator.encode(TEXTS))
 
 
 def test_an_explanation(port, estimator):
@@ -142,7 +142,7 @@ def test_other_tasks(kind, request, serve_app):
         response, text = ask(port, "POST", "/encode", {"texts": texts})
         if kind == "pair_classifier":
             vectors = np.array(json.loads(text)["vectors"], np.float32)
-            np.testing.assert_array_equal(vectors.reshape(4, -1), estimator.sentence_vectors(inputs))
+            np.testing.assert_array_equal(vectors.reshape(4, -1), estimator.encode(inputs))
             response, text = ask(port, "POST", "/predict", {"texts": ["one text"]})
             assert (response.status, json.loads(text)) == (400, {"error": "texts.0: Input should be a valid array"})
         else:
@@ -155,7 +155,7 @@ def test_a_pretrained_model_has_vectors_and_attention(folder, serve_app):
     encoder = SentenceEncoder(folder / MINILM).fit()
     with serve_app(make_service(ServedModel("mini", encoder), LIMITS), LIMITS) as port:
         vectors = post(port, "/encode", {"texts": TEXTS})["vectors"]
-        np.testing.assert_array_equal(np.array(vectors, np.float32), encoder.sentence_vectors(TEXTS))
+        np.testing.assert_array_equal(np.array(vectors, np.float32), encoder.encode(TEXTS))
         response, text = ask(port, "POST", "/predict", {"texts": TEXTS})
         error = "a pretrained model without a task has no predictions"
         assert (response.status, json.loads(text)) == (404, {"error": error})
@@ -198,7 +198,7 @@ def test_a_long_answer_is_the_same(port, estimator, serve_app):
         assert "Content-Length" not in response.headers, "it is sent in parts"
         assert json.loads(answer) == {"predictions": estimator.predict_rows(texts)}
         vectors = np.array(post(port, "/encode", {"texts": texts})["vectors"], np.float32)
-        np.testing.assert_allclose(vectors, estimator.sentence_vectors(texts), atol=1e-6)
+        np.testing.assert_allclose(vectors, estimator.encode(texts), atol=1e-6)
 
 
 def test_probabilities_of_words_are_limited(tagger, serve_app):

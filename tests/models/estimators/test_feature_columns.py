@@ -14,6 +14,7 @@ from graphattn import Sentence, load
 from graphattn.builders.readers import read_conll
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._estimators.inspectable import encode_input
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models._features.lexicon import COLUMN_WIDTH, FeatureValues
 from graphattn.models.inspection.attributions._integrated_gradients import integrate
 
@@ -97,7 +98,7 @@ def test_the_embedding_appends_a_row_for_each_value(tiny):
     words = {"tokens": ["uvw", "xyz", "x"], "pos": ["Q", "P", "unknown"], "no": ["1", "9", 0]}
     sentence = tagger.vocabulary_.sentences(tagger.encode_inputs([words]).sentences["text"])[0]
     assert len(sentence) > 3  # values are those of words, not of tokens
-    batch = tagger.encode([words])[[0]]
+    batch = make_corpus(tagger, [words])[[0]]
     with torch.inference_mode():
         rows_of_tokens = tagger.model_.embedding.lexicon(
             batch.graph.node_features["token"], torch.zeros(1 + len(sentence), 0)

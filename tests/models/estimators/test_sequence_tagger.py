@@ -12,6 +12,7 @@ from graphattn.builders.tag_schemes import convert
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, UnknownLabelError
 from graphattn.experiments._serving.requests import require_texts
 from graphattn.models import load
+from graphattn.models._estimators.state import make_corpus
 
 FAST = {"epochs": 4, "learning_rate": 0.04, "dev_fraction": 0.0}
 
@@ -340,7 +341,7 @@ def test_roles_depend_on_the_marked_predicate(level, roles, able, tmp_path):
 
 def test_marks_belong_to_all_tokens_of_a_word(roles, tiny):
     tagger = tiny("tagger", inputs={"level": "bpe", "vocabulary_size": 30}).fit(roles)
-    (layout,) = tagger.encode(roles[:2]).layouts
+    (layout,) = make_corpus(tagger, roles[:2]).layouts
     sentences = tagger.vocabulary_.sentences(roles[:2])
     assert any(len(sentence) > 7 for sentence in sentences)
     marks = [0, *(roles[0].predicates[word] for word in sentences[0].word_ids)]

@@ -10,6 +10,7 @@ import pytest
 from graphattn import PairClassifier, PairRegressor, SequenceTagger, TextClassifier, TextRegressor, Translator, load
 from graphattn.exceptions import DataError
 from graphattn.models import DecoderOptions, MSTransOptions, TrainingOptions, TransformerOptions, TranslationTraining
+from graphattn.models._estimators.state import make_corpus
 
 try:
     import polars as pl
@@ -58,8 +59,8 @@ def test_trained_columns_serve_tables(mails):
         assert mails.predict(table).tolist() == mails.predict(JOINED).tolist()
         assert mails.evaluate(table) == mails.evaluate(JOINED, labels)
         assert mails.predict_rows(table) == mails.predict_rows(JOINED)
-        np.testing.assert_array_equal(mails.sentence_vectors(table), mails.sentence_vectors(JOINED))
-        assert len(mails.encode(table)) == len(ROWS)
+        np.testing.assert_array_equal(mails.encode(table), mails.encode(JOINED))
+        assert len(make_corpus(mails, table)) == len(ROWS)
     for row in (TABLE.to_dict("records")[2], TABLE.iloc[2]):
         assert mails.attention(row).table().equals(mails.attention(JOINED[2]).table())
     assert mails.predict(TABLE.drop(columns="class")).tolist() == mails.predict(JOINED).tolist()

@@ -142,7 +142,7 @@ def test_a_count_below_one(small, toy_pairs):
     [
         lambda translator, folder: translator.predict_with_probabilities(["a b"]),
         lambda translator, folder: translator.to_huggingface(folder),
-        lambda translator, folder: translator.sentence_vectors(["a b"]),
+        lambda translator, folder: translator.encode(["a b"]),
     ],
 )
 def test_a_translator_has_no_classes(use, small, toy_pairs, tmp_path):

@@ -8,6 +8,7 @@ import torch
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint
 from graphattn.models import HeadOptions, LabelSet, SequenceTagger, TextClassifier, TrainingOptions, load
+from graphattn.models._estimators.state import make_corpus
 
 STILL = {"epochs": 1, "learning_rate": 1e-30, "dev_fraction": 0.0, "weight_decay": 0.0}
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
@@ -15,7 +16,7 @@ KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
 
 def scores(estimator, X):
     """Scores of the old classes by name, for each item."""
-    data = estimator.encode(X)
+    data = make_corpus(estimator, X)
     with torch.inference_mode():
         rows = estimator.model_(data[list(range(len(data)))])
     return {name: rows[:, number] for number, name in enumerate(estimator.classes_.tolist())}

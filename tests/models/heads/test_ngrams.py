@@ -149,3 +149,20 @@ def test_presence_multiplies_tfidf_by_the_mean_presence_of_an_ngram(columns, bui
     np.testing.assert_allclose(branch(batch, presence), design @ branch.weights.numpy(), atol=1e-5)
     np.testing.assert_allclose(branch(batch, torch.zeros_like(presence)), 0, atol=1e-7)
     torch.testing.assert_close(branch(batch, torch.ones_like(presence)), branch(batch))
+
+
+@pytest.mark.parametrize("columns", [[TEXTS], [TEXTS, OTHERS + ["b"] * (len(TEXTS) - len(OTHERS))]])
+def test_a_grown_branch_gives_old_texts_their_scores(columns, builder):
+    """New n-grams have no weights; classes have new ids."""
+    columns = [column[: len(TEXTS)] for column in columns]
+    layouts = [builder.layout(column) for column in columns]
+    old = NgramBranch.of(layouts, 2)
+    generator = torch.Generator().manual_seed(0)
+    old.weights.copy_(torch.rand(old.weights.shape, generator=generator))
+    old.bias.copy_(torch.tensor([1.0, 3.0]))
+    grown = old.grow(NgramBranch.of([builder.layout(["d d d b d"])] * len(columns), 3), 3, [2, 0])
+    design, before = (torch.from_numpy(dense(branch, layouts, len(TEXTS))).float() for branch in (grown, old))
+    expected, scores = before @ old.weights + old.bias, design @ grown.weights + grown.bias
+    torch.testing.assert_close(scores[:, [2, 0]], expected)
+    assert scores[:, 1].tolist() == [2.0] * len(TEXTS)
+    assert len(grown.keys) > len(old.keys)

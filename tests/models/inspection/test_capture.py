@@ -10,13 +10,14 @@ from torch.nn import functional as F
 
 from graphattn import Edges
 from graphattn.models import InputOptions, MTSAOptions, TextClassifier, TrainingOptions
+from graphattn.models._estimators.state import make_corpus
 
 TEXTS = ["the longest dogs bark loudly today", "dogs sleep"]
 
 
 def test_maps_have_the_weights_of_the_encoder_for_each_text(fitted_estimator):
     estimator, x = fitted_estimator
-    attention, batch, layers = estimator.attention(x), estimator.encode([x])[[0]], []
+    attention, batch, layers = estimator.attention(x), make_corpus(estimator, [x])[[0]], []
     with torch.inference_mode():
         estimator.model_(batch, weights=layers)
     lengths = batch.graph.batch_num_nodes("token").tolist()
@@ -46,7 +47,7 @@ def test_weights_by_feature_equal_a_dense_reference():
     double = copy.copy(model.fit(TEXTS * 4, [3, 4] * 4))
     double.model_ = copy.deepcopy(model.model_).double()
     attention = double.attention(TEXTS[0], features=True)
-    ids = double.encode([TEXTS[0]])[[0]].graph.node_features["token"]["id"]
+    ids = make_corpus(double, [TEXTS[0]])[[0]].graph.node_features["token"]["id"]
     target, source = torch.meshgrid(torch.arange(len(ids)), torch.arange(len(ids)), indexing="ij")
     masks = {"forward": source < target, "backward": source > target}
     with torch.no_grad():
@@ -72,7 +73,7 @@ def mtsa_scores(layer, tokens, head):
 
 def test_scores_do_not_depend_on_requested_weights(fitted_estimator):
     estimator, x = fitted_estimator
-    batch = estimator.encode([x])[[0]]
+    batch = make_corpus(estimator, [x])[[0]]
     with torch.inference_mode():
         torch.testing.assert_close(estimator.model_(batch, weights=[]), estimator.model_(batch), rtol=1e-5, atol=1e-6)
 

@@ -8,6 +8,7 @@ import torch
 
 from graphattn.exceptions import DataError
 from graphattn.models._encoders import ENCODERS
+from graphattn.models._estimators.state import make_corpus
 
 
 @pytest.mark.slow
@@ -37,7 +38,7 @@ def test_weights_equal_those_of_generating_each_token(translators):
     assert attention.prediction == text
     assert "".join(attention.tokens["target"][1:]).replace("▁", " ").strip() == text
     model, (ids,) = translator.model_, translator.subwords_.ids([text])
-    batch, weights, log_probability = translator.encode(["the dog"])[[0]], [], 0.0
+    batch, weights, log_probability = make_corpus(translator, ["the dog"])[[0]], [], 0.0
     with torch.inference_mode():
         state = model.decoder.start(model.encode(batch))
         for read, write in zip([2, *ids], [*ids, 2], strict=True):

@@ -28,6 +28,7 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models._estimators.word_inputs import WordInputs
 from graphattn.models._features.lexicon import COLUMN_WIDTH
 from graphattn.models.defaults import Facts
@@ -134,7 +135,7 @@ def test_training_starts_from_the_pretrained_weights(folder):
 def test_states_are_those_of_the_directory(folder):
     estimator, _ = fit(TextClassifier, folder, tuned_layers=0)
     encoder = PretrainedEncoder.from_directory(folder)
-    batch = estimator.encode(TEXTS[:3])[[0, 1, 2]]
+    batch = make_corpus(estimator, TEXTS[:3])[[0, 1, 2]]
     with torch.no_grad():
         torch.testing.assert_close(estimator.model_.encode(batch), encoder(encoder.batch(TEXTS[:3])))
 
@@ -285,7 +286,7 @@ def test_the_crf_counts_no_special_tokens(fitted):
 def test_the_mean_of_the_pieces_of_a_word(folder):
     """The letters of each word, and no special token."""
     tagger, _ = fit(SequenceTagger, folder, head=HeadOptions(word_pieces="mean", crf=False))
-    batch = tagger.encode([["ab", "c"], ["d"]])[[0, 1]]
+    batch = make_corpus(tagger, [["ab", "c"], ["d"]])[[0, 1]]
     with torch.no_grad():
         states = tagger.model_.eval().encode(batch)  # [CLS] a b c [SEP] [CLS] d [SEP]
         words = torch.stack([states[1:3].mean(0), states[3], states[6]])
@@ -449,9 +450,9 @@ def test_one_sequence_of_two_texts_has_no_linear_branch(folder):
 @pytest.mark.parametrize(("join", "rows"), [(True, 1), (False, 2)])
 def test_sentence_vectors_of_pairs(folder, join, rows):
     estimator, X = fit(PairClassifier, folder, join_pairs=join)
-    vectors = estimator.sentence_vectors(X[:3])
+    vectors = estimator.encode(X[:3])
     assert vectors.shape == (3 * rows, 24)
-    np.testing.assert_allclose(vectors[:rows], estimator.sentence_vectors(X[:1]), atol=1e-5)
+    np.testing.assert_allclose(vectors[:rows], estimator.encode(X[:1]), atol=1e-5)
 
 
 def test_gradients_of_frozen_layers(folder):
@@ -466,7 +467,7 @@ def test_a_tuned_model_in_transformers(fitted, transformers, tmp_path):
     estimator.to_huggingface(tmp_path / "tuned", encoder_only=True)
     model = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "tuned").model_max_length == 48
-    batch = estimator.encode(["a good film"])[[0]]
+    batch = make_corpus(estimator, ["a good film"])[[0]]
     ids = batch.graph.node_features["token"]["id"][None].long()
     with torch.no_grad():
         expected = model(input_ids=ids).last_hidden_state[0]

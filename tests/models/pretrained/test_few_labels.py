@@ -68,7 +68,7 @@ def test_vectors_of_unit_length_stay_so(save_sentence_model, pooling):
     folder = save_sentence_model(pooling=pooling, limit=40)
     classifier = make(TextClassifier, folder, frozen=True).fit(TEXTS, LABELS)
     assert classifier.head_.pooling == f"unit-{pooling}"
-    np.testing.assert_allclose(classifier.sentence_vectors(TEXTS), SentenceEncoder(folder).transform(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(classifier.encode(TEXTS), SentenceEncoder(folder).transform(TEXTS), atol=1e-5)
 
 
 def test_a_frozen_regressor_is_ridge_regression(folder):
@@ -123,7 +123,7 @@ def test_a_contrastive_start_may_precede_fine_tuning(folder):
     frozen = make(TextClassifier, folder, tuning_rate=1e-3, frozen=True).fit(TEXTS, LABELS)
 
     def separation(classifier):
-        rows = classifier.sentence_vectors(TEXTS)
+        rows = classifier.encode(TEXTS)
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         same = np.equal.outer(LABELS, LABELS)
         cosines = rows @ rows.T

@@ -99,7 +99,7 @@ def test_states_are_written_beside_a_head(transformers, fit):
     model, loading = transformers.AutoModel.from_pretrained(folder, output_loading_info=True)
     with torch.no_grad():
         first = model.eval()(**tokenizer(TEXTS, padding=True, return_tensors="pt")).last_hidden_state[:, 0]
-    np.testing.assert_allclose(first, classifier.sentence_vectors(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(first, classifier.encode(TEXTS), atol=1e-5)
     assert not loading["missing_keys"]
 
 

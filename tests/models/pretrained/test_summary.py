@@ -6,6 +6,7 @@ import torch
 
 from graphattn import TextClassifier
 from graphattn.models import TrainingOptions
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.inspection._summary import summarise
 from graphattn.models.pretrained._options import PretrainedOptions
 
@@ -24,7 +25,7 @@ def test_distances_of_each_head(make_reference, save_model):
     reference = make_reference("bert")
     mass = np.zeros((3, 4, 40))  # layer, head, distance
     for text in TEXTS:
-        ids = classifier.encode([text])[[0]].graph.node_features["token"]["id"][None].long()
+        ids = make_corpus(classifier, [text])[[0]].graph.node_features["token"]["id"][None].long()
         positions = torch.arange(ids.shape[1])
         distances = (positions[:, None] - positions).abs().flatten().numpy()
         for layer, weights in enumerate(reference(input_ids=ids, output_attentions=True).attentions):

@@ -10,6 +10,7 @@ from graphattn.models import Translator
 from graphattn.models._decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models._encoders import MSTransOptions, NoEncoderOptions
 from graphattn.models._estimators.inspectable import encode_input
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.training._module import TrainingModule
@@ -64,7 +65,7 @@ def test_a_saved_model_writes_the_same(folder, tmp_path, case):
 def test_the_memory_is_that_of_the_directory(folder):
     translator = make(folder, tuned_layers=0).fit(SOURCES, TARGETS)
     encoder = PretrainedEncoder.from_directory(folder)
-    batch = translator.encode(SOURCES[:3])[[0, 1, 2]]
+    batch = make_corpus(translator, SOURCES[:3])[[0, 1, 2]]
     with torch.no_grad():
         memory, expected = translator.model_.encode(batch), encoder(encoder.batch(SOURCES[:3]))
         kept = memory.mask[:, 0, 0]

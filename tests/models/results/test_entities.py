@@ -13,6 +13,7 @@ from graphattn.builders import Example, Sentence
 from graphattn.builders.readers import read_conll
 from graphattn.builders.tag_schemes import extract_spans
 from graphattn.exceptions import ConfigError
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models._results.entities import EntitySpan, TaggedText, format_conll
 
 HOSTILE = "<script>alert('&')</script>"
@@ -57,7 +58,7 @@ def sequence_probabilities(estimator, words):
     """Every sequence of tag ids for one sentence, and its probability."""
     crf = estimator.model_.head.crf
     with torch.no_grad():
-        scores = estimator.model_(estimator.encode([words])[[0]]).double()
+        scores = estimator.model_(make_corpus(estimator, [words])[[0]]).double()
         sequences = torch.tensor(list(product(range(scores.shape[1]), repeat=len(words))))
         totals = scores[range(len(words)), sequences].sum(1)
         if crf is not None:

@@ -14,6 +14,7 @@ from graphattn import load
 from graphattn.models import HeadOptions, PairClassifier, SequenceTagger, TextClassifier, TextRegressor, TrainingOptions
 from graphattn.models._encoders import encoder_options
 from graphattn.models._estimators import fitting
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.heads._word_features import list_word_keys
 from graphattn.models.training import _branch_fitting as linear_branch
 from graphattn.models.training._linear_models import fit_logistic_regression
@@ -84,7 +85,7 @@ def test_trackers_that_wrap_fit_do_not_see_the_models_inside(kind, estimator, co
 def test_probabilities_are_a_product_of_both_models(corpus, classifier):
     texts, _ = corpus
     graph, full = scores_of(classifier, texts[:20])
-    batch = classifier.encode(texts[:20])[list(range(20))]
+    batch = make_corpus(classifier, texts[:20])[list(range(20))]
     with torch.no_grad():
         linear = classifier.model_.linear_branch(batch).double().numpy()
     product = torch.from_numpy(graph + linear).softmax(1).numpy()
@@ -96,7 +97,7 @@ def test_the_factors_have_the_least_loss_on_the_dev_set(corpus):
     dev = make_texts(400, np.random.default_rng(2))
     classifier = TextClassifier(encoder_options(SMALL), training=TRAINING).fit(texts, labels, dev=dev)
     deep, linear = classifier.mixture_["deep"], classifier.mixture_["linear"]
-    batch = classifier.encode(dev[0])[list(range(400))]
+    batch = make_corpus(classifier, dev[0])[list(range(400))]
     gold = torch.tensor([classifier.classes_.tolist().index(label) for label in dev[1]])
     with torch.no_grad():
         added = classifier.model_.linear_branch(batch).double() / linear
@@ -220,7 +221,7 @@ def test_a_crf_on_spelling_alone_has_the_probabilities_of_crfsuite(tmp_path):
     tags = [[("A" if word[0] == "A" else "V") if rng.random() < 0.9 else "X" for word in words] for words in sentences]
     options = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     tagger = SequenceTagger(encoder_options(SMALL), training=options).fit(sentences, tags)
-    encoded = tagger.encode(sentences, tags)
+    encoded = make_corpus(tagger, sentences, tags)
     branch, head = linear_branch.WordFeatureFitter(tagger.model_.head).fit(encoded, 1.0)
     with torch.no_grad():
         for parameter in tagger.model_.head.output.parameters():

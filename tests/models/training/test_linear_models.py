@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from graphattn.models import HeadOptions
 from graphattn.models.heads import ClassificationHead, RegressionHead
-from graphattn.models.training._linear_models import fit_linear, fit_logistic_regression
+from graphattn.models.training._linear_models import Offset, fit_linear, fit_logistic_regression
 
 COUNT, FEATURES, CLASSES = 60, 8, 3
 RANDOM = np.random.default_rng(0)
@@ -74,3 +74,57 @@ def test_balanced_classes_are_those_of_scikit_learn(kind, strength):
         expected = LogisticRegression(**reference).fit(DESIGN, targets).predict_proba(DESIGN)
         ours = torch.from_numpy(scores).softmax(1).numpy()
     np.testing.assert_allclose(ours, expected, atol=2e-3)
+
+
+SCORES = np.random.default_rng(1).normal(size=(COUNT, CLASSES))
+PRECISIONS, BIAS_PRECISION = np.linspace(0, 2, FEATURES), 5.0
+
+
+@pytest.mark.parametrize("class_weights", [None, "balanced"])
+@pytest.mark.parametrize("kind", ["classes", "several labels"])
+@pytest.mark.parametrize("axes", [0, COUNT])
+def test_scores_of_another_model_are_an_offset(kind, class_weights, axes, monkeypatch):
+    """Against minimization of the same loss by PyTorch."""
+    monkeypatch.setattr("graphattn.models.training._linear_models._MOST_AXES", axes)
+    strength, targets, scores = 2.0, KINDS[kind], torch.from_numpy(SCORES)
+    design = torch.from_numpy(np.hstack([DESIGN, np.ones((COUNT, 1))]))  # the bias is regularized, too
+    added = torch.zeros(FEATURES + 1, CLASSES, dtype=torch.float64, requires_grad=True)
+    weights, gold = torch.from_numpy(WEIGHTS), torch.from_numpy(targets)
+    optimizer = torch.optim.LBFGS([added], max_iter=500, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
+
+    def loss():
+        optimizer.zero_grad()
+        logits = scores + design @ added
+        if kind == "classes":
+            counts = np.bincount(targets, WEIGHTS)
+            of_classes = torch.from_numpy(WEIGHTS.sum() / (CLASSES * counts)) if class_weights else torch.ones(CLASSES)
+            losses = of_classes[gold] * torch.nn.functional.cross_entropy(logits, gold, reduction="none")
+        else:
+            share = (weights @ gold.double() / weights.sum()).expand_as(gold)
+            balance = torch.where(gold > 0, 0.5 / share, 0.5 / (1 - share)) if class_weights else torch.ones(())
+            terms = torch.nn.functional.binary_cross_entropy_with_logits(logits, gold.double(), reduction="none")
+            losses = (balance * terms).sum(1)
+        held = torch.from_numpy(np.append(PRECISIONS, BIAS_PRECISION))[:, None]
+        total = (weights * losses).sum() + ((1 / strength + held) * added**2).sum() / 2
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    offset = Offset(SCORES, PRECISIONS, BIAS_PRECISION)
+    ours = fit_linear(make_head(kind, class_weights), csr_matrix(DESIGN), targets, WEIGHTS, strength, offset)
+    np.testing.assert_allclose(np.column_stack([ours[0], ours[1]]), added.detach().T, atol=1e-3)
+
+
+def test_without_scores_to_add_to_it_is_scikit_learns():
+    offset = Offset(np.zeros((COUNT, CLASSES)), np.zeros(FEATURES), 0.0)
+    ours = fit_linear(make_head("classes", None), csr_matrix(DESIGN), IDS, np.ones(COUNT), 2.0, offset)
+    theirs = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-8).fit(np.hstack([DESIGN, np.ones((COUNT, 1))]), IDS)
+    np.testing.assert_allclose(np.column_stack(ours), theirs.coef_, atol=1e-3)
+
+
+def test_numbers_are_fitted_on_top_of_scores():
+    numbers = KINDS["numbers"]
+    offset = Offset(SCORES[:, :1], np.zeros(FEATURES), 0.0)
+    ours = fit_linear(make_head("numbers", None), csr_matrix(DESIGN), numbers, np.ones(COUNT), 2.0, offset)
+    theirs = fit_linear(make_head("numbers", None), DESIGN, numbers - SCORES[:, 0], np.ones(COUNT), 2.0)
+    np.testing.assert_allclose(ours[0], theirs[0], atol=1e-3)

@@ -18,6 +18,7 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models._encoders import encoder_options
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
@@ -97,7 +98,7 @@ def test_no_epochs_leave_the_linear_model(corpus, kind, tmp_path):
     again = load(model.save(tmp_path / "model"))
     assert list(again.predict(X)) == list(model.predict(X))
     if kind is TextClassifier:  # the scores are those of the n-grams
-        batch = model.encode(X[:9])[list(range(9))]
+        batch = make_corpus(model, X[:9])[list(range(9))]
         with torch.no_grad():
             np.testing.assert_array_equal(model.model_(batch), model.model_.linear_branch(batch))
 

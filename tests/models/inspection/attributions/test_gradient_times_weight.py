@@ -15,6 +15,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._decoders import attention as decoder_attention
 from graphattn.models._decoders import duo as duo_decoder
 from graphattn.models._encoders import duo
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.inspection._capture import capture_decoding, capture_scores
 from graphattn.models.inspection.attributions import by_source, gradient_times_weight
 
@@ -120,7 +121,7 @@ class Nudge:
 def log_probability(translator, source, text, tokens=slice(None)):
     """Log-probability of some tokens of a text, including the end of the text."""
     (ids,) = translator.subwords_.ids([text])
-    scores = capture_decoding(translator.model_, translator.encode([source], [text])[[0]]).scores.detach()
+    scores = capture_decoding(translator.model_, make_corpus(translator, [source], [text])[[0]]).scores.detach()
     chances = scores.exp() / scores.exp().sum(1, keepdim=True)
     return float(chances[torch.arange(len(ids) + 1), [*ids, 2]].log()[tokens].sum())
 
@@ -160,7 +161,7 @@ def check(table, estimator, attention, compute, monkeypatch, edges=1):
 @pytest.mark.slow
 @pytest.mark.parametrize("label", [None, "bad"])
 def test_edges_of_a_classifier(label, classifier, log_odds, precise, monkeypatch):
-    batch = classifier.encode([TEXT])[[0]]
+    batch = make_corpus(classifier, [TEXT])[[0]]
     scores = capture_scores(classifier.model_, batch).scores[0]
     number = int(scores.argmax()) if label is None else classifier.classes_.tolist().index(label)
 

@@ -13,6 +13,7 @@ import torch
 
 from graphattn.exceptions import ConfigError, TruncationWarning
 from graphattn.models._decoders.transformer import Memory
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.inspection.attributions import (
     integrated_gradients,
     token_agreement,
@@ -51,7 +52,7 @@ def test_it_equals_captum(classifier, log_odds):
     def value(points):
         return log_odds(torch.stack([head(encoder(batch.graph, point), batch.graph)[0] for point in points]), 1)
 
-    head, encoder, batch = classifier.model_.head, classifier.model_.encoder, classifier.encode([TEXT])[[0]]
+    head, encoder, batch = classifier.model_.head, classifier.model_.encoder, make_corpus(classifier, [TEXT])[[0]]
     start, end = find_ends(classifier, batch)
     expected = captum.IntegratedGradients(value).attribute(end[None], start[None], n_steps=20)[0].sum(1).detach()
     actual = integrated_gradients(classifier, TEXT, label="fair", steps=20)
@@ -63,7 +64,7 @@ def test_it_equals_captum(classifier, log_odds):
 def interpolate_source(translator, source, share):
     """Log-probability of a text for interpolated token vectors of the source, and its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
-    batch = translator.encode([source])[[0]]
+    batch = make_corpus(translator, [source])[[0]]
     start, end = find_ends(translator, batch)
     point = (start + share * (end - start)).requires_grad_()
     states = model.encoder(batch.graph, point).unsqueeze(0)
@@ -172,7 +173,7 @@ def test_attributions_add_up_to_the_change_of_the_prediction(kind, linear_branch
 
 def without_spelling(tagger, words):
     """The log-odds of :func:`predicted` for unknown words with an empty spelling."""
-    corpus, model = tagger.encode([words]), tagger.model_
+    corpus, model = make_corpus(tagger, [words]), tagger.model_
     batch, ids = corpus[[0]], torch.tensor([0] * tagger.builder_.cls + [1] * len(words))
     empty = corpus.token_types.take(np.zeros(len(ids), np.int64))
     with torch.inference_mode():

@@ -7,6 +7,7 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Batch
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.inspection.attributions import _leave_one_out as leave_one_out
 from graphattn.models.inspection.attributions import leave_one_edge_out
 
@@ -15,7 +16,7 @@ TEXT = "fine and never dull"
 
 def brute_force(without_edge, estimator, inputs, row, number):
     """Scores without an edge; ``number`` is the number of its text in a pair."""
-    batch = estimator.encode(inputs)[[0]]
+    batch = make_corpus(estimator, inputs)[[0]]
     first = int(batch.graph.batch_num_nodes()[:number].sum())
     smaller = without_edge(batch.graph, row.relation, row.source + first, row.target + first)
     with torch.no_grad():
@@ -29,7 +30,7 @@ def test_it_equals_brute_force(without_edge, classifier, log_odds, monkeypatch):
     degrees = classifier.attention(TEXT).table().drop_duplicates(["relation", "source", "target"])
     counted = degrees.groupby(["relation", "target"]).source.transform("size") > 1
     assert len(actual) == min(100, counted.sum())
-    batch = classifier.encode([TEXT])[[0]]
+    batch = make_corpus(classifier, [TEXT])[[0]]
     with torch.no_grad():
         whole = float(log_odds(classifier.model_(batch)[0], 1))
     for row in actual.itertuples():

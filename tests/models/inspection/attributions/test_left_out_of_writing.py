@@ -8,6 +8,7 @@ import torch
 from graphattn.exceptions import ConfigError
 from graphattn.models._corpus import Batch
 from graphattn.models._decoders import attention as decoder_attention
+from graphattn.models._estimators.state import make_corpus
 from graphattn.models.inspection.attributions import _leave_one_out as leave_one_out
 from graphattn.models.inspection.attributions import leave_one_edge_out
 
@@ -51,7 +52,7 @@ def test_edges_of_the_encoder(without_edge, translator, monkeypatch):
     named = ["relation", "source_part", "target_part", "source", "target"]
     edges = table[table.relation.isin(["window:3", "window:N/16"])][named].drop_duplicates()
     actual = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
-    graph = translator.encode([SOURCE])[[0]].graph
+    graph = make_corpus(translator, [SOURCE])[[0]].graph
     whole = log_probability(translator, graph)
     assert len(actual) == len(edges)
     for row in actual.itertuples():
@@ -71,7 +72,7 @@ def test_edges_to_the_text(translator, monkeypatch):
     for row in actual.itertuples():
         with monkeypatch.context() as patch:
             without_source(patch, (row.target - 1) % count, row.source)
-            expected = log_probability(translator, translator.encode([SOURCE])[[0]].graph)
+            expected = log_probability(translator, make_corpus(translator, [SOURCE])[[0]].graph)
         assert row.log_probability == pytest.approx(expected, abs=1e-4)
 
 
