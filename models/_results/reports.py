@@ -243,7 +243,7 @@ class Report(dict[str, Any]):
         Raises
         ------
         ConfigError
-            for more than 50 groups, or for texts that a translator wrote
+            for more than 50 groups
         """
         if self._sums is None or self._measure is None:
             raise ConfigError(f"{self.main_metric} is of a whole corpus, so {{by}} does not apply", options=("by",))

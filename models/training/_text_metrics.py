@@ -10,9 +10,12 @@ from statistics import fmean, median
 from typing import Any
 from unicodedata import normalize
 
+import numpy as np
+import numpy.typing as npt
+
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import DataError, MissingPackageError
-from graphattn.models._results.significance import adjust_p_values
+from graphattn.models._results.significance import SummedMetric, adjust_p_values
 
 References = Sequence[str | Sequence[str]]
 """One or several references for each text."""
@@ -172,6 +175,36 @@ def bleu_interval(
     outputs = [normalize("NFC", text) for text in texts]
     score = _sacrebleu(_compose(references), tokenizer)["bleu"].corpus_score(outputs, None, n_bootstrap=samples)
     return float(score._mean - score._ci), float(score._mean + score._ci)
+
+
+def sum_bleu(references: References, texts: Sequence[str], *, tokenizer: str = "auto") -> SummedMetric:
+    """BLEU as a metric of sums over texts, of which sacrebleu makes the same number for all of them."""
+    expected = _compose(references)
+    scorer = _sacrebleu(expected, tokenizer)["bleu"]
+    scores = [
+        scorer.sentence_score(normalize("NFC", text), alternatives)
+        for text, alternatives in zip(texts, expected, strict=True)
+    ]
+    rows = [(score.sys_len, score.ref_len, *score.counts, *score.totals) for score in scores]
+    return SummedMetric(np.array(rows, dtype=np.float64), score_bleu)
+
+
+def score_bleu(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(...) BLEU of (..., 10) sums: tokens of outputs and references, right n-grams of 1 to 4 tokens, and all n-grams.
+
+    As in sacrebleu, sizes of n-grams that no output has are left out, and the precisions of sizes without a right one
+    are halved again and again (its smoothing ``exp``).
+    """
+    outputs, references = sums[..., 0], sums[..., 1]
+    right, total = sums[..., 2 : 2 + MAX_NGRAM], sums[..., 2 + MAX_NGRAM :]
+    exists = np.logical_and.accumulate(total > 0, axis=-1)
+    is_smoothed = exists & (right == 0)
+    smoothed = 1 / np.exp2(np.cumsum(is_smoothed, axis=-1))
+    precisions = np.where(is_smoothed, smoothed, right) / np.where(exists, total, 1)
+    logs = np.log(np.where(exists, precisions, 1)).sum(-1) / exists.sum(-1).clip(1)
+    penalty = np.minimum(0, 1 - references / np.where(outputs > 0, outputs, 1))
+    scores: npt.NDArray[np.float64] = 100 * np.where((right > 0).any(-1), np.exp(logs + penalty), 0.0)
+    return scores
 
 
 def _row(result: Any, baseline: float) -> dict[str, float]:

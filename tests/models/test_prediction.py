@@ -103,7 +103,7 @@ def test_dropout_is_off_and_the_mode_does_not_change(fitted):
 def test_an_encoder_without_a_share_does_not_run(kind, estimator, corpus, monkeypatch):
     inputs, labels = corpus(kind)
     model = estimator(training=TrainingOptions(epochs=0)).fit(inputs, labels)
-    data = model.encode(inputs)
+    data = make_corpus(model, inputs)
     with torch.no_grad():
         expected = model.model_.eval()(data.batch(range(len(data))))
     monkeypatch.setattr(model.model_.encoder, "forward", None)

@@ -194,13 +194,17 @@ def _split_pairs(pairs: list[tuple[Any, str]], path: Path) -> tuple[list[Any], l
 
 def _read_table(path: Path, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
     pairs, blank, skip = [], [], options.get("skip")
+    keep_row: KeepRow | None = options.get("keep_row")
+    rows: list[TableRow] = []
     columns = options.get("text", "text"), options.get("second", "second")
     with open_text(path, options.get("encoding")) as lines:
-        for example in _read_rows(lines, *columns, skip, header=options.get("header")):
+        for example in _read_rows(lines, *columns, skip, header=options.get("header"), keep_row=rows.append):
             sides = {"source": example.text, "target": example.second or ""}
             side = next((name for name, content in sides.items() if not content.strip()), None)
             if side is None:
                 pairs.append((example.text, example.second or ""))
+                if keep_row is not None and rows:
+                    keep_row(rows[-1])
                 continue
             hint = "Delete the row, or complete it."
             blank.append(DataError(f"the {side} is empty", path=lines.path, line=lines.line, hint=hint))
@@ -219,7 +223,7 @@ def _warn_of_numbers(rows: Sequence[Sequence[str]], path: str) -> None:
 
 
 def _read_rows(
-    lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None
+    lines: TextLines, text: str, second: str, skip: Skip | None, *, header: bool | None, keep_row: KeepRow
 ) -> Iterator[Example]:
     sample, extension = lines.sample(SAMPLE_LINES), split_suffix(lines)[0]
     reject_markup(sample, lines.path)
@@ -239,5 +243,6 @@ def _read_rows(
         if extension != ".tsv":
             hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
             raise DataError("not a table of sources and targets", path=lines.path, hint=hint)
-    rows = read_table(lines, text=text, second=second, label=None, format=_TABLES.get(extension, "tsv"), skip=skip)
+    format = _TABLES.get(extension, "tsv")
+    rows = read_table(lines, text=text, second=second, label=None, format=format, skip=skip, keep_row=keep_row)
     return (row for row in rows if isinstance(row, Example))  # all are, since they have two texts

@@ -49,6 +49,7 @@ from graphattn.models.training._text_metrics import (
     choose_tokenizer,
     compare_systems,
     signatures,
+    sum_bleu,
     text_metrics,
 )
 
@@ -143,7 +144,12 @@ class TargetTexts(Labels):
         if others:
             report["compared"] = compare_systems(references, {"model": decisions, **others}, tokenizer=tokenizer)
         interval = bleu_interval(references, decisions, tokenizer=tokenizer)
-        return Report(report, self.main_metric, interval=interval)
+
+        def measure(numbers: Sequence[int]) -> dict[str, float]:
+            return self.measure([references[number] for number in numbers], [decisions[number] for number in numbers])
+
+        sums = sum_bleu(references, decisions, tokenizer=tokenizer)
+        return Report(report, self.main_metric, interval=interval, sums=sums, measure=measure)
 
 
 class Writer(Predictor):
@@ -194,7 +200,7 @@ class Translation(Task):
 
     name = corpus_kind = "translate"
     description = "writes texts"
-    prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare", "bleu_tokenizer"})
+    prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare", "by", "bleu_tokenizer"})
     output_formats = ("json", "csv", "tsv", "parquet")
     source_and_target_files = True
     truncates = False

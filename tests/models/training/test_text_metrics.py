@@ -6,6 +6,7 @@ from collections import Counter
 from importlib.util import find_spec
 from unicodedata import normalize
 
+import numpy as np
 import pytest
 from rouge_score.tokenize import tokenize
 from sacrebleu.metrics import BLEU
@@ -16,7 +17,9 @@ from graphattn.models.training._text_metrics import (
     bleu_interval,
     choose_tokenizer,
     compare_systems,
+    score_bleu,
     signatures,
+    sum_bleu,
     text_metrics,
 )
 
@@ -253,3 +256,18 @@ def test_a_missing_library(module, message, monkeypatch):
     with pytest.raises(ConfigError) as caught:
         text_metrics(["a"], ["a"])
     assert str(caught.value) == f"{message}, which is not installed: pip install 'graphattn[translation]'"
+
+
+def test_sums_give_the_bleu_of_sacrebleu():
+    """Of any selection of texts: identical, without a right n-gram of a size, short, empty, several references."""
+    random = np.random.default_rng(0)
+    words = np.array(["a", "b", "c", "d", "e", "f"])
+    references = [[" ".join(random.choice(words, random.integers(1, 9))) for _ in range(2)] for _ in range(30)]
+    texts = [" ".join(random.choice(words, random.integers(0, 9))) for _ in range(28)] + [references[28][0], "x y z"]
+    sums = sum_bleu(references, texts)
+    selections = [range(30), [0], [28], [29], [29, 28], *(random.integers(0, 30, 5).tolist() for _ in range(40))]
+    for numbers in selections:
+        expected = text_metrics([references[n] for n in numbers], [texts[n] for n in numbers])["bleu"]
+        assert sums.select(list(numbers)).value == pytest.approx(expected, abs=1e-9)
+    stacked = score_bleu(np.stack([sums.rows[:3].sum(0), sums.rows.sum(0)]))
+    assert stacked[1] == pytest.approx(sums.value)
