@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from graphattn.builders._paths import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import (
-    GREY,
     INK,
     LABEL_BOX,
+    LINE,
     MAX_TOKENS,
     TOKEN_SIZE,
     add_arrow,
@@ -24,8 +24,10 @@ from graphattn.experiments.drawing._canvas import (
     new_picture,
     token_centres,
     wrap_text,
+    write_notes,
+    write_text,
 )
-from graphattn.experiments.drawing._matrices import LINE, NOTE, make_heading, wrap_branches
+from graphattn.experiments.drawing._matrices import make_heading, wrap_branches
 from graphattn.models.inspection import Attention, AttentionMap
 from graphattn.models.inspection._edge_kinds import word_ids_of
 from graphattn.models.inspection.notebook import printable
@@ -96,10 +98,10 @@ def draw_arcs(attention: Attention, path: FilePath | None = None, *, title: str 
         axes.set(xlim=(-_MARGIN, width - _MARGIN), ylim=(-height, 0))
         axes.set_axis_off()
         for line, text in enumerate(heading):
-            axes.text(0, -0.35 - _HEADING_LINE * line, text, size=_TITLE, weight="bold", color=INK, parse_math=False)
+            y = height - 0.35 - _HEADING_LINE * line
+            write_text(figure, _MARGIN, y, text, size=_TITLE, weight="bold", color=INK)
         _draw_legend(axes, {name: colour for name, colour in colours.items() if name in used}, -0.62 - below_heading)
-        for line, text in enumerate(reversed(notes)):
-            axes.text(0, 0.12 - height + LINE * line, text, size=NOTE, color=GREY, parse_math=False)
+        write_notes(figure, notes, left=_MARGIN)
         y = -0.75 - below_heading
         for row in rows:
             y -= row.above + 0.2

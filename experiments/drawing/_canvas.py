@@ -23,11 +23,14 @@ from matplotlib.path import Path as Curve
 from graphattn.builders._atomic import atomic_file
 from graphattn.builders._paths import FilePath, resolve_path
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, warn_caller
-from graphattn.models.inspection.notebook import is_right_to_left
+from graphattn.models.inspection.notebook import is_right_to_left, printable
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
-"""The colours of Okabe and Ito, which colour-blind readers can distinguish; their yellow is too pale on white."""
-INK, GREY, FAINT = "#222222", "#777777", "#EEEEEE"
+PALETTE = ("#0072b2", "#c04a00", "#007a5a", "#a63f7c", "#8a6800", "#4a63c9", "#5a6170")
+"""The colours of relations on the page, after Okabe and Ito: colour-blind readers can distinguish them."""
+INK, GREY, FAINT = "#1d2129", "#5a6170", "#eceae4"
+"""Letters, softer ones, and lines of a grid."""
+NOTE, LINE = 8.0, 0.16
+"""Size of a note in points, and inches of a line of it."""
 FORMATS = (".png", ".svg", ".pdf")
 MAX_TOKENS = 100
 TOKEN_SIZE = 11.0
@@ -73,6 +76,26 @@ def check_count(count: int, what: str, most: int) -> None:
     """Raise a ConfigError if there are too many tokens, heads or the like for a picture."""
     if count > most:
         raise ConfigError(f"{count} {what} do not fit into a picture; it shows up to {most}")
+
+
+def prepare_labels(texts: Iterable[str], what: str, most: int, *, longest: int = 24) -> list[str]:
+    """Texts as labels on one line, for which fonts are added; an error if there are too many for a picture."""
+    labels = [printable(text, longest) for text in texts]
+    check_count(len(labels), what, most)
+    add_fonts(labels)
+    return labels
+
+
+def write_text(figure: Figure, x: float, y: float, text: str, **options: Any) -> None:
+    """Write a text at a place in inches from the lower left corner."""
+    width, height = figure.get_size_inches()
+    figure.text(x / width, y / height, text, parse_math=False, **options)
+
+
+def write_notes(figure: Figure, notes: Sequence[str], *, left: float = 0.15) -> None:
+    """Write lines below a picture, of which the last one ends at its lower edge."""
+    for line, text in enumerate(reversed(notes)):
+        write_text(figure, left, 0.1 + LINE * line, text, size=NOTE, color=GREY)
 
 
 @contextmanager

@@ -7,9 +7,8 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from graphattn.builders._paths import FilePath
-from graphattn.experiments.drawing._canvas import GREY, INK, add_fonts, check_count, new_picture, text_width
+from graphattn.experiments.drawing._canvas import GREY, INK, new_picture, prepare_labels, text_width
 from graphattn.models._results.reports import Outcomes
-from graphattn.models.inspection.notebook import printable
 
 MAX_CLASSES = 60
 _SIZE, _CELL = 9.0, 0.5
@@ -40,9 +39,7 @@ def draw_confusion(outcomes: Outcomes, path: FilePath | None = None) -> Figure:
     >>> _ = draw_confusion(outcomes, getfixture("tmp_path") / "confusion.png")
     """
     names, matrix = outcomes.confusion()
-    check_count(len(names), "classes", MAX_CLASSES)
-    labels = [printable(name) for name in names]
-    add_fonts(labels)
+    labels = prepare_labels(names, "classes", MAX_CLASSES)
     margin = max(text_width(label, _SIZE) for label in labels)
     cell = max(_CELL, max(text_width(f"{count:,}", _SIZE) for count in matrix.flat) + 0.12)
     side, left = cell * len(names), margin + 0.5

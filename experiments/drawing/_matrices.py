@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -16,14 +15,18 @@ from graphattn.experiments.drawing._canvas import (
     FAINT,
     GREY,
     INK,
+    LINE,
     MAX_TOKENS,
-    add_fonts,
+    NOTE,
     check_count,
     default_style,
     isolate,
     new_picture,
+    prepare_labels,
     text_width,
     wrap_text,
+    write_notes,
+    write_text,
 )
 from graphattn.models.inspection import Attention
 from graphattn.models.inspection._edge_kinds import word_ids_of
@@ -31,8 +34,6 @@ from graphattn.models.inspection.notebook import escape_unprintable, printable
 
 MAX_HEADS = 144
 """Those of BERT-base."""
-NOTE, LINE = 8.0, 0.16
-"""Size of a note in points, and inches of a line of it."""
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0
 
 
@@ -66,9 +67,8 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
     >>> draw_matrices(attention).savefig(getfixture("tmp_path") / "heads.png")
     """
     heads = sorted({(each.layer, head, each.relation) for each in attention.maps for head in each.heads})
-    labels = [printable(text, 14) for texts in attention.tokens.values() for text in texts]
-    check_count(len(labels), "tokens", MAX_TOKENS)
-    add_fonts(labels)
+    texts = (text for texts in attention.tokens.values() for text in texts)
+    labels = prepare_labels(texts, "tokens", MAX_TOKENS, longest=14)
     check_count(len(heads), "heads", MAX_HEADS)
     rows = [list(group) for _, group in groupby(heads, key=itemgetter(0))]
     columns = max(map(len, rows))
@@ -88,7 +88,7 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
     with new_picture(path, width, height) as figure:
         size = figure.get_size_inches()
         heading = title or make_heading(attention, float(size[0]))
-        _write(figure, 0.15, height - 0.28, heading, size=_TITLE, weight="bold", color=INK)
+        write_text(figure, 0.15, height - 0.28, heading, size=_TITLE, weight="bold", color=INK)
         for row, members in enumerate(rows):
             bottom = height - 0.5 - longest - row * step - side
             for layer, head, _ in members:
@@ -99,10 +99,9 @@ def draw_matrices(attention: Attention, path: FilePath | None = None, *, title: 
                 _label_tokens(axes, labels, rows=column == 0, columns=row == 0)
                 axes.set_xlabel(captions[layer, head], parse_math=False, size=_HEAD, color=INK, labelpad=3)
             if columns >= 3:
-                _write(figure, 0.08, bottom - 0.22, f"layer {members[0][0]}", size=_HEAD, color=GREY)
+                write_text(figure, 0.08, bottom - 0.22, f"layer {members[0][0]}", size=_HEAD, color=GREY)
         note = "The row attends to the column; black is a weight of one, grey is no edge."
-        for line, text in enumerate(reversed([note, *notes])):
-            _write(figure, 0.15, 0.1 + LINE * line, text, size=NOTE, color=GREY)
+        write_notes(figure, [note, *notes])
     return figure
 
 
@@ -161,8 +160,3 @@ def _label_tokens(axes: Axes, labels: list[str], *, rows: bool, columns: bool) -
         axes.set_xticklabels(labels, rotation=90, parse_math=False)
     if rows:
         axes.set_yticklabels(labels, parse_math=False)
-
-
-def _write(figure: Figure, x: float, y: float, text: str, **options: Any) -> None:
-    width, height = figure.get_size_inches()
-    figure.text(x / width, y / height, text, parse_math=False, **options)

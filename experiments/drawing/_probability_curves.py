@@ -8,7 +8,7 @@ from graphattn.builders._paths import FilePath
 from graphattn.exceptions import DataError
 from graphattn.experiments.drawing._canvas import GREY, INK, add_fonts, assign_colours, new_picture
 from graphattn.experiments.drawing._curves import style_axes
-from graphattn.models._results.class_probabilities import ClassProbabilities
+from graphattn.models._results.class_probabilities import ALL, ClassProbabilities
 from graphattn.models.inspection.notebook import printable
 
 _BINS, _MOST = 10, 6
@@ -50,7 +50,7 @@ def draw_probability_curves(probabilities: ClassProbabilities, path: FilePath | 
         raise DataError("no text has a class that the model knows, so there are no curves")
     add_fonts(curves)
     colours = assign_colours(curves)
-    with new_picture(path, 9.0, 4.0) as figure:
+    with new_picture(path, 10.4, 4.0) as figure:
         figure.set_layout_engine("constrained")
         reliability, precision_recall = figure.subplots(1, 2)
         reliability.plot((0, 1), (0, 1), color=GREY, lw=0.8, ls="--")
@@ -66,6 +66,10 @@ def draw_probability_curves(probabilities: ClassProbabilities, path: FilePath | 
             style_axes(axes, across)
             axes.set_ylabel(up, color=INK, size=9)
             axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        for text in reliability.legend(fontsize=7, frameon=False).get_texts():
+        shown, known = sum(name != ALL for name in curves), int(probabilities.gold.any(0).sum())
+        title = "classes" if shown == known else f"the {shown} most frequent\nof {known} classes"
+        legend = figure.legend(loc="outside right upper", title=title, title_fontsize=8, fontsize=8, frameon=False)
+        legend.set(alignment="left")
+        for text in legend.get_texts():
             text.set_parse_math(False)
     return figure

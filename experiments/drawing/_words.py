@@ -7,13 +7,23 @@ from matplotlib.figure import Figure
 
 from graphattn._networkx_graphs import CLS
 from graphattn.builders._paths import FilePath
-from graphattn.experiments.drawing._canvas import INK, MAX_TOKENS, add_fonts, check_count, new_picture, wrap_text
+from graphattn.experiments.drawing._canvas import (
+    INK,
+    LINE,
+    MAX_TOKENS,
+    NOTE,
+    PALETTE,
+    new_picture,
+    prepare_labels,
+    wrap_text,
+    write_notes,
+    write_text,
+)
 from graphattn.experiments.drawing._curves import style_axes
-from graphattn.experiments.drawing._matrices import LINE, NOTE
 from graphattn.models.inspection.attributions import WordAttributions
 from graphattn.models.inspection.notebook import escape_unprintable, printable
 
-_RAISED, _LOWERED = "#0072b2", "#d55e00"
+_RAISED, _LOWERED = PALETTE[:2]
 _WIDTH, _STEP = 6.4, 0.22
 """Inches across, and of a word."""
 
@@ -39,9 +49,7 @@ def draw_words(attributions: WordAttributions, path: FilePath | None = None, *, 
         if the file cannot be written
     """
     table = attributions.table[attributions.table.word != CLS]
-    labels = [printable(word, 24) for word in table.word]
-    check_count(len(labels), "words", MAX_TOKENS)
-    add_fonts(labels)
+    labels = prepare_labels(table.word, "words", MAX_TOKENS)
     lines = [] if attributions.branches is None else attributions.branches.lines()
     notes = [text for line in lines for text in wrap_text(escape_unprintable(line), NOTE, _WIDTH - 0.5)]
     below = 0.6 + LINE * len(notes)
@@ -56,8 +64,6 @@ def draw_words(attributions: WordAttributions, path: FilePath | None = None, *, 
         axes.set_yticks(places, labels, parse_math=False)
         axes.set_ylim(len(labels) - 0.4, -0.6)
         heading = printable(f"{attributions.explains}: {attributions.value:+.2f}" if title is None else title, 70)
-        left = 0.15 / _WIDTH
-        figure.text(left, 1 - 0.28 / height, heading, color=INK, size=11, weight="bold", parse_math=False)
-        for line, text in enumerate(reversed(notes)):
-            figure.text(left, (0.1 + LINE * line) / height, text, color=INK, size=NOTE, parse_math=False)
+        write_text(figure, 0.15, height - 0.28, heading, color=INK, size=11, weight="bold")
+        write_notes(figure, notes)
     return figure

@@ -18,7 +18,7 @@ TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
 
 def test_arcs_name_tokens_and_relations(attention, read_texts):
     texts = read_texts(draw_arcs(attention))
-    assert texts[0].startswith(f"{attention.prediction} · dogs bark")
+    assert any(text.startswith(f"{attention.prediction} · dogs bark") for text in texts)
     assert {"[CLS]", "dogs", "bark"} <= set(texts)
     assert {"window:3", "all"} <= set(texts)
     assert "window:1" not in texts, "a window of one has no arcs"
@@ -78,7 +78,8 @@ def test_pairs_and_other_nodes(read_texts):
 
 def test_a_text_from_right_to_left(hebrew, read_places):
     places = read_places(draw_arcs(hebrew))
-    (title, _, _), *others = places
+    title = next(text for text, _, _ in places if " · " in text)
+    others = [place for place in places if place[0] != title]
     label, _, text = title.partition(" · ")
     assert (label[1:-1], text[1:-1]) == (hebrew.prediction, hebrew.title)
     assert (label[0] + label[-1], text[0] + text[-1]) == ("\u2068\u2069",) * 2

@@ -1,11 +1,24 @@
 """Printable texts, widths and the style of all pictures."""
 
+import re
+from pathlib import Path
+
 import matplotlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.experiments.drawing._canvas import TOKEN_SIZE, default_style, isolate, text_width, token_centres
+from graphattn.experiments.drawing._canvas import (
+    GREY,
+    INK,
+    PALETTE,
+    TOKEN_SIZE,
+    default_style,
+    isolate,
+    text_width,
+    token_centres,
+)
+from graphattn.models.inspection import page
 from graphattn.models.inspection.notebook import printable
 
 
@@ -75,3 +88,11 @@ def test_other_sentences_begin_at_the_left(words):
 @pytest.mark.parametrize(("text", "expected"), [("a 1", "a 1"), ("كتب", "\u2068كتب\u2069"), ("a כ", "\u2068a כ\u2069")])
 def test_parts_from_right_to_left_are_isolated(text, expected):
     assert isolate(text) == expected
+
+
+def test_colours_are_those_of_the_page():
+    """In its light scheme, in the same order."""
+    style = (Path(page.__file__).parent / "sources" / "page.css").read_text()
+    colours = dict(re.findall(r"--([\w-]+): light-dark\((#\w{6}),", style))
+    assert list(PALETTE) == [colours[f"relation-{number}"] for number in range(len(PALETTE))]
+    assert (colours["ink"], colours["soft"]) == (INK, GREY)
