@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.layers._linear import Linear
+from graphattn.layers._norm import LayerNorm
+
+
+class Step(NamedTuple):
+    """A frozen layer, and what follows it: nothing, GELU, or the sum with a residual and a layer norm."""
+
+    layer: nn.Linear
+    gelu: bool = False
+    norm: LayerNorm | None = None
 
 
 class FrozenLinear(Linear):
@@ -26,6 +36,14 @@ class FrozenLinear(Linear):
     @abstractmethod
     def weight(self) -> Tensor:  # type: ignore[override]
         """(O, I) the weight, for callers that need a part of it."""
+
+    @staticmethod
+    @abstractmethod
+    def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
+        """(N, I) -> (N, O) through layers of this class, of which the last has no GELU.
+
+        The first norm adds ``residual``, each other one the output of the norm before.
+        """
 
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:

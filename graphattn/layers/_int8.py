@@ -11,7 +11,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from graphattn._backends.cpu.compiling import announce_compilation
 from graphattn._backends.cpu.threads import run_in_threads
 from graphattn._transforms import opaque
 from graphattn.exceptions import ConfigError
-from graphattn.layers._frozen import FrozenLinear, replace_linear
+from graphattn.layers._frozen import FrozenLinear, Step, replace_linear
 from graphattn.layers._norm import LayerNorm
 
 MAX_INPUTS = (2**31 - 1) // (kernels.LEVELS * kernels.LARGEST)
@@ -65,6 +65,11 @@ class Int8Linear(FrozenLinear):
         """(O, I) the float32 weight that the int8 one stands for, for callers that need a part of it."""
         return self.quantized.t() * self.scales.unsqueeze(1)
 
+    @staticmethod
+    @override
+    def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
+        return run_chain(inputs, steps, residual)
+
     @override
     def forward(self, inputs: Tensor) -> Tensor:
         rows = run_chain(inputs.reshape(-1, self.in_features), [Step(self)])
@@ -103,20 +108,9 @@ def multiplies_int8() -> bool:
     return bool((products == expected).all()) and min(seconds) < MOST_SECONDS
 
 
-class Step(NamedTuple):
-    """A quantized layer, and what follows it: nothing, GELU, or the sum with a residual and a layer norm."""
-
-    layer: nn.Linear
-    gelu: bool = False
-    norm: LayerNorm | None = None
-
-
 @opaque
 def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
-    """(N, I) -> (N, O) float32 through layers, of which the last has no GELU.
-
-    The first norm adds ``residual``, each other one the output of the norm before.
-    """
+    """:meth:`FrozenLinear.run_chain` in float32."""
     if inputs.requires_grad and torch.is_grad_enabled():
         raise ConfigError("int8 has no gradients; load the model with {precision=32}", options=("precision",))
     scales = cast(Int8Linear, steps[0].layer).scales

@@ -74,8 +74,10 @@ def is_plain(module: nn.Module) -> bool:
 
 def has_hooks(module: nn.Module) -> bool:
     """Whether a call of the module calls hooks, too."""
-    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
-    return any(hooks)
+    own = vars(module)
+    return bool(
+        own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
+    )
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from graphattn._transforms import is_transformed
 from graphattn.exceptions import ConfigError
-from graphattn.layers._frozen import FrozenLinear, replace_linear
+from graphattn.layers._frozen import FrozenLinear, Step, replace_linear
 from graphattn.layers._linear import (
     BLOCK,
     HAS_ONEDNN,
@@ -70,6 +70,21 @@ class PackedLinear(FrozenLinear):
         if self.stored.dtype == torch.bfloat16:
             return multiplies_in_bfloat16(inputs)
         return inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+
+    @staticmethod
+    @override
+    def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
+        rows = inputs
+        for layer, gelu, norm in steps:
+            assert isinstance(layer, PackedLinear)
+            if layer._can_multiply(rows):
+                activation = "gelu" if gelu else "none"
+                rows = multiply_rows(rows.to(layer.stored.dtype), layer.stored, layer.bias, activation)
+            else:
+                rows = F.gelu(layer(rows)) if gelu else layer(rows)
+            if norm is not None:
+                rows = residual = norm(rows if residual is None else rows + residual)
+        return rows
 
     def select(self, outputs: Sequence[slice]) -> PackedLinear:
         """The layer of some of the outputs; that of the last call is kept."""

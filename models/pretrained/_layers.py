@@ -12,14 +12,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn._edges import Edges
+from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn._transforms import opaque
 from graphattn.builders.relations._names import split_heads
 from graphattn.exceptions import ConfigError
 from graphattn.layers._dropout import Dropout
+from graphattn.layers._frozen import FrozenLinear, Step
 from graphattn.layers._linear import Linear, has_hooks
 from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
+from graphattn.layers._packed import PackedLinear
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._encoders.relation_heads import head_relation, parse_heads
 from graphattn.models.pretrained._architecture import Architecture
@@ -46,12 +49,28 @@ class PretrainedAttention(MultiScaleAttention):
         """(N, hidden) -> (N, hidden), the input of ``output``; ``biases`` are (E, heads) by relation and heads."""
         relations = [edges[name] for name in self.heads]
         if rotation is None and biases is None:
+            if weights is None and isinstance(self.project, PackedLinear) and self._reads_one_text(relations):
+                return attend_text(self.project(inputs), relations[0].num_destinations, self.num_heads, self.scale)
             return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
         rows = self._by_head(self.project(inputs))
         if rotation is not None:
             rows = rotate(rows, rotation)
         ranges = head_ranges(self.heads)
         return self.attend_rows(relations, rows, None if biases is None else [biases[key] for key in ranges], weights)
+
+    def _reads_one_text(self, relations: Sequence[Edges]) -> bool:
+        """Whether all heads are along all edges of one text, and nothing needs gradients."""
+        edges = relations[0]
+        is_complete = edges.ranges is not None and edges.num_edges == edges.num_sources * edges.num_destinations
+        return is_complete and len(relations) == 1 and not (self.training or torch.is_grad_enabled())
+
+
+def attend_text(projected: Tensor, count: int, heads: int, scale: float) -> Tensor:
+    """(N, 3 H D) -> (N, H D): attention among the first ``count`` rows; the others are padding."""
+    rows = at_least_float32(projected[:count]).view(1, count, 3, heads, -1)
+    query, key, value = rows.permute(2, 0, 3, 1, 4)
+    attended = F.scaled_dot_product_attention(query, key, value, scale=scale).transpose(1, 2).reshape(count, -1)
+    return F.pad(attended, (0, 0, 0, len(projected) - count)) if count < len(projected) else attended
 
 
 def rotate(rows: Tensor, rotation: Rotation) -> Tensor:
@@ -124,21 +143,21 @@ class PretrainedLayer(nn.Module):
             return widened
         attended = self.attention.attend(edges, tokens, rotation, biases, weights)
         if not self.training and self._is_chain():
-            from graphattn.layers._int8 import Step, run_chain  # loads the compiler of kernels
-
             end = Step(output, norm=cast(LayerNorm, self.attention_norm))
-            return run_chain(attended, [end, Step(ffn.widen, gelu=True), Step(ffn.narrow, norm=self.ffn_norm)], tokens)
+            steps = [end, Step(ffn.widen, gelu=True), Step(ffn.narrow, norm=self.ffn_norm)]
+            return cast(FrozenLinear, output).run_chain(attended, steps, tokens)
         tokens = self.attention_norm(tokens + self.attention_dropout(output(attended)))
         normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
         return normed
 
     def _is_chain(self) -> bool:
-        """Whether what follows attention is a chain of quantized layers, of which none has hooks."""
-        layers = self.attention.output, self.ffn.widen, self.ffn.narrow
-        if not all(isinstance(layer, Linear) and layer.is_quantized for layer in layers):
+        """Whether what follows attention is a chain of frozen layers of one class, of which none has hooks."""
+        output, ffn = self.attention.output, self.ffn
+        kind = type(output)
+        if not (issubclass(kind, FrozenLinear) and type(ffn.widen) is type(ffn.narrow) is kind):
             return False
-        modules = *layers, self.attention_norm, self.attention_dropout, self.ffn, self.ffn_norm, self.dropout
-        return self.ffn.activation == "gelu" and not any(map(has_hooks, modules))
+        modules = output, ffn.widen, ffn.narrow, self.attention_norm, self.attention_dropout, ffn, self.ffn_norm
+        return ffn.activation == "gelu" and not any(map(has_hooks, (*modules, self.dropout)))
 
 
 def make_norm(architecture: Architecture, width: int) -> LayerNorm:

@@ -1,0 +1,47 @@
+"""Pretrained models with packed weights: states equal up to rounding, of one text and of several; hooks are called."""
+
+import pytest
+import torch
+
+from graphattn.layers._packed import CAN_PACK, PackedLinear, pack
+from graphattn.models.pretrained import PretrainedEncoder
+
+from .conftest import TEXTS
+
+pytestmark = pytest.mark.skipif(not CAN_PACK, reason="this PyTorch has no packed weights")
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert", "mpnet", "modernbert"])
+def test_states_are_those_of_plain_weights(name, save_trained):
+    folder = save_trained(name)
+    plain, packed = (PretrainedEncoder.from_directory(folder) for _ in range(2))
+    pack(packed, min_weight=1)
+    with torch.inference_mode():
+        for texts in (TEXTS, TEXTS[:1]):
+            torch.testing.assert_close(packed(packed.batch(texts)), plain(plain.batch(texts)), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_and_gradients_of_attention_are_those_of_plain_weights(save_trained):
+    folder = save_trained("bert")
+    plain, packed = (PretrainedEncoder.from_directory(folder) for _ in range(2))
+    pack(packed, min_weight=1)
+    results = []
+    for encoder in (plain, packed):
+        weights, batch = [], encoder.batch(TEXTS[:1])
+        tokens = encoder.embedding(batch.node_features["token"]["id"]).detach().requires_grad_()
+        encoder(batch, tokens, weights=weights).square().sum().backward()
+        results.append((weights[0]["all"], tokens.grad))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def test_hooks_of_all_parts_are_called(save_trained):
+    encoder, called = PretrainedEncoder.from_directory(save_trained("bert")), []
+    pack(encoder, min_weight=1)
+    parts = dict(encoder.layers[0].named_modules())
+    names = ["attention.project", "attention.output", "attention_norm", "ffn", "ffn.widen", "ffn.narrow", "ffn_norm"]
+    assert isinstance(parts["ffn.widen"], PackedLinear)
+    for name in names:
+        parts[name].register_forward_hook(lambda *_, name=name: called.append(name))
+    with torch.inference_mode():
+        encoder(encoder.batch(TEXTS[:1]))
+    assert sorted(called) == sorted(names)
