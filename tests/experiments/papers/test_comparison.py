@@ -117,7 +117,10 @@ def test_sizes_of_test_sets(corpora):
     }
 
 
-PAGES = ("decisions.md", "pretrained.md", "reproduce.md", "results.md", "results-runs.md")
+PAGES = (
+    *("decisions.md", "calibration.md", "pretrained.md", "reproduce.md", "reproduce-papers.md"),
+    *("results.md", "results-runs.md"),
+)
 
 
 @pytest.mark.slow
