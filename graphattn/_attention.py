@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from graphattn._backends.call import AttentionCall, Backend, Rows, make_spans
 from graphattn._backends.registry import load_backend
 from graphattn._backends.torch import sum_by_weights
+from graphattn._distances import DistanceBias
 from graphattn._edges import Edges, Graph, edges_for_rows
 from graphattn._flops import is_counting, report_products
 from graphattn._gradients import forbid_double_backward
@@ -215,14 +216,14 @@ def attend_layer(
     rows: Rows,
     *,
     scale: float | Tensor | None = None,
-    biases: Sequence[Tensor | None] | None = None,
+    biases: Sequence[Tensor | DistanceBias | None] | None = None,
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
 ) -> tuple[Tensor, list[Tensor] | None]:
     """:func:`attend` and :func:`attend_heads` without validation, for layers; the weights are None unless requested.
 
-    Biases and weights are (E, heads) of each relation, in edge-id order.
+    Biases and weights are (E, heads) of each relation, in edge-id order; biases may also depend on distances.
     """
     if isinstance(scale, Tensor):
         rows, scale = _scale_rows(heads, rows, scale)
@@ -233,14 +234,11 @@ def attend_layer(
         rows = query, key, value
     tensors = (rows,) if isinstance(rows, Tensor) else rows
     scale = 1.0 / math.sqrt(tensors[0].shape[-1]) if scale is None else scale
-    slots = [
-        None if bias is None else relation.by_slot(forbid_double_backward(bias))
-        for relation, bias in zip(edges, biases or [None] * len(edges), strict=True)
-    ]
+    slots = [_prepare_bias(relation, bias) for relation, bias in zip(edges, biases or [None] * len(edges), strict=True)]
     call = AttentionCall(rows, make_spans(edges, heads, rows, slots), scale, dropout, return_weights)
     chosen = load_backend(backend, tensors[0])
     weights: list[Tensor] | None
-    if return_weights and _is_recorded(*tensors, *slots):
+    if return_weights and _is_recorded(*tensors, *_tensors_of(slots)):
         out, weights = _attend_by_weights(chosen, call)
     else:
         out, by_slot = chosen(call)
@@ -253,12 +251,25 @@ def attend_layer(
     return out, weights
 
 
+def _prepare_bias(edges: Edges, bias: Tensor | DistanceBias | None) -> Tensor | DistanceBias | None:
+    """The bias in CSC order, whose gradients are not differentiated again."""
+    if isinstance(bias, DistanceBias):
+        return bias.map(forbid_double_backward)
+    return None if bias is None else edges.by_slot(forbid_double_backward(bias))
+
+
+def _tensors_of(biases: Sequence[Tensor | DistanceBias | None]) -> list[Tensor]:
+    """The tensors of biases that may need gradients."""
+    by_relation = (bias.tables if isinstance(bias, DistanceBias) else [bias] for bias in biases)
+    return [tensor for tensors in by_relation for tensor in tensors if tensor is not None]
+
+
 def _attend_by_weights(backend: Backend, call: AttentionCall) -> tuple[Tensor, list[Tensor]]:
     """Compute the weights of each relation, then the result from them, so that gradients pass through the weights."""
     results, weights = [], []
-    for edges, query, key, value, bias in call.relations:
+    for span, (edges, query, key, value, _) in zip(call.spans, call.relations, strict=True):
         rows = query, key, value.new_zeros(*value.shape[:2], 1)
-        spans = make_spans([edges], [value.shape[1]], rows, [bias])
+        spans = make_spans([edges], [value.shape[1]], rows, [span.bias])
         _, (slots,) = backend(AttentionCall(rows, spans, call.scale, return_weights=True))
         by_id = edges.by_id(slots)
         if not by_id.requires_grad:  # only the values are trained

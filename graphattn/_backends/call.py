@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from graphattn._distances import DistanceBias
 from graphattn._edges import Edges
 from graphattn._gradients import with_zero_gradients
 from graphattn.exceptions import BackendError
@@ -40,7 +41,7 @@ class Span(NamedTuple):
     edges: Edges
     heads: slice
     scored: slice | None
-    bias: Tensor | None = None  # (E, heads) in CSC order
+    bias: Tensor | DistanceBias | None = None  # (E, heads) in CSC order
     copies: bool = False  # whether the outputs are the values
 
     @property
@@ -85,16 +86,24 @@ class AttentionCall:
     @cached_property
     def groups(self) -> list[HeadGroup]:
         """Edges, queries, keys, values and bias of the heads on each relation, without those that copy their values."""
+        return [
+            group._replace(bias=span.bias.of_edges(span.edges) if isinstance(span.bias, DistanceBias) else span.bias)
+            for span, group in self.computed
+        ]
+
+    @property
+    def computed(self) -> list[tuple[Span, HeadGroup]]:
+        """The heads on each relation, without those that copy their values; biases are only in the spans."""
         pairs = zip(self.spans, self.relations, strict=True)
-        return [group for span, group in pairs if span.num_heads and not span.copies]
+        return [(span, group) for span, group in pairs if span.num_heads and not span.copies]
 
     @cached_property
     def relations(self) -> list[HeadGroup]:
-        """The heads of all relations; values replace the queries and keys that copying heads lack."""
+        """The heads of all relations, without biases; values replace the queries and keys that copying heads lack."""
         if isinstance(self.rows, tuple) and len(self.spans) == 1:
-            return [HeadGroup(self.spans[0].edges, *self.rows, self.spans[0].bias)]
+            return [HeadGroup(self.spans[0].edges, *self.rows, None)]
         columns = zip(self.spans, *self._split(), strict=True)
-        return [HeadGroup(span.edges, query, key, value, span.bias) for span, query, key, value in columns]
+        return [HeadGroup(span.edges, query, key, value, None) for span, query, key, value in columns]
 
     def _split(self) -> Sequence[Sequence[Tensor]]:
         """Queries, keys and values of each relation."""
@@ -112,7 +121,10 @@ class AttentionCall:
 
 
 def make_spans(
-    edges: Sequence[Edges], heads: Sequence[int], rows: Rows, biases: Sequence[Tensor | None] | None = None
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    rows: Rows,
+    biases: Sequence[Tensor | DistanceBias | None] | None = None,
 ) -> list[Span]:
     """The heads of each relation; heads on an identity copy their values, unless a bias may mask them."""
     identities = [relation.is_identity for relation in edges]

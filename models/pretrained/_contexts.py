@@ -26,7 +26,7 @@ from graphattn.models.inspection._attention_map import AttentionMap
 from graphattn.models.inspection.limits import MOST_WEIGHTS
 from graphattn.models.pretrained._interface import NAME, WATCHERS, Heads, MaskEdges, Watcher
 from graphattn.models.pretrained._layers import parse_layer_heads
-from graphattn.models.pretrained._patches import find_patch
+from graphattn.models.pretrained._patches import find_patches
 
 Choice = str | Mapping[str, int] | Edges | TextBatch
 """The edges of a layer's heads."""
@@ -334,9 +334,14 @@ def _read_config(model: nn.Module, context: str) -> Any:
 def watching(model: nn.Module, watcher: LayerWatcher) -> Iterator[None]:
     """Let a watcher see the layers of a model."""
     modules = list(model.modules())
-    patched = [(module, patch) for module in modules if (patch := find_patch(module)) and "forward" not in vars(module)]
-    for module, patch in patched:
-        module.forward = partial(patch, module)
+    patched = [
+        (module, name, patch)
+        for module in modules
+        for name, patch in find_patches(module).items()
+        if name not in vars(module)
+    ]
+    for module, name, patch in patched:
+        setattr(module, name, partial(patch, module))
     for module in modules:
         WATCHERS.setdefault(module, []).append(watcher)
     hooks = [
@@ -350,8 +355,8 @@ def watching(model: nn.Module, watcher: LayerWatcher) -> Iterator[None]:
             hook.remove()
         for module in modules:
             WATCHERS[module].remove(watcher)
-        for module, _ in patched:
-            del module.forward
+        for module, name, _ in patched:
+            delattr(module, name)
 
 
 @contextmanager

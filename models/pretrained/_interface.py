@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -16,8 +18,9 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from graphattn._attention import attend, attend_layer
+from graphattn._distances import DistanceBias
 from graphattn._edges import Edges
-from graphattn._ragged import Ints
+from graphattn._ragged import Ints, count_up
 from graphattn._transforms import opaque
 from graphattn.exceptions import ConfigError
 
@@ -36,8 +39,8 @@ _WITHOUT_EFFECT = frozenset(
 class MaskEdges:
     """The pairs that a mask shows, as edges between the rows of a flattened batch.
 
-    Of a padded batch, ``visible`` is the (B, Lq, Lk) mask; of packed texts, ``packed_lengths`` are (B,). ``bias`` are
-    (E, 1 or heads) scores in CSC order that the mask adds.
+    Of a padded batch, ``visible`` is the (B, Lq or 1, Lk) mask; of packed texts, ``packed_lengths`` are (B,). ``bias``
+    are (E, 1 or heads) scores in CSC order that the mask adds.
     """
 
     edges: Edges
@@ -77,6 +80,17 @@ class Heads(NamedTuple):
     counts: Sequence[int]
     rows: Tensor | None = None
     names: Sequence[str] = ()
+
+
+class OwnRows(NamedTuple):
+    """Projections that some tokens have of their own, to attend along the same edges (Longformer's global tokens)."""
+
+    tokens: Tensor
+    """(N,) which rows of the flattened batch these are."""
+    query: Tensor
+    """(B, H, L, D) of all tokens, like keys and values."""
+    key: Tensor
+    value: Tensor
 
 
 class Watcher:
@@ -210,7 +224,7 @@ def _read_mask(mask: Tensor | MaskEdges | None, query: Tensor, key: Tensor) -> M
     if lengths is not None:
         if mask is not None and not bool(_is_visible(mask).all()):
             raise ConfigError("it makes its own mask, and reads each text apart")
-        return _all_edges_of(lengths, query.device)
+        return all_edges_of(lengths, query.device)
     if mask is None:
         visible = torch.ones(batch, length, keys, dtype=torch.bool, device=query.device)
         return MaskEdges(edges_of_mask(visible), visible)
@@ -219,12 +233,52 @@ def _read_mask(mask: Tensor | MaskEdges | None, query: Tensor, key: Tensor) -> M
     return _READ_MASKS[mask]
 
 
-def _all_edges_of(lengths: Ints, device: torch.device) -> MaskEdges:
+def read_packed_lengths() -> Ints | None:
+    """The lengths of the texts that the model reads as one row; None for a padded batch."""
+    return _PACKED.get()
+
+
+def read_positions(batch: int, length: int, device: torch.device) -> Tensor:
+    """(B L,) the positions of a batch's rows in their texts."""
+    lengths = _PACKED.get()
+    if lengths is None:
+        return torch.arange(length, device=device).repeat(batch)
+    return torch.from_numpy(count_up(lengths)).long().to(device)
+
+
+def all_edges_of(lengths: Ints, device: torch.device) -> MaskEdges:
+    """All pairs of each packed text."""
     sizes = torch.from_numpy(lengths).int().to(device)
     stops = torch.repeat_interleave(sizes.cumsum(0).int(), sizes)
     return MaskEdges(
         Edges.of_ranges(stops - torch.repeat_interleave(sizes, sizes), stops, len(stops)), packed_lengths=lengths
     )
+
+
+def make_window_mask(real: Tensor, is_global: Tensor, reach: int) -> MaskEdges:
+    """Edges between real tokens (B, L) up to ``reach`` apart, and to and from global ones (B, L) of the same text."""
+    lengths = _PACKED.get()
+    batch, length = real.shape
+    nodes = torch.arange(batch * length, device=real.device)
+    sizes = torch.full((batch,), length) if lengths is None else torch.from_numpy(lengths)
+    sizes = sizes.to(real.device)
+    stops = torch.repeat_interleave(sizes.cumsum(0), sizes)
+    starts = stops - torch.repeat_interleave(sizes, sizes)
+    near = torch.maximum(starts, nodes - reach).int(), torch.minimum(stops, nodes + reach + 1).int()
+    edges = Edges.of_ranges(*near, len(nodes))
+    parts = {"visible": real[:, None]} if lengths is None else {"packed_lengths": lengths}
+    if bool(real.all()) and not bool(is_global.any()):
+        return MaskEdges(edges, **parts)
+    sources, destinations = edges.sources, edges.destinations
+    if bool(is_global.any()):
+        of_text = Edges.of_ranges(starts.int(), stops.int(), len(nodes))
+        marked = is_global.flatten()
+        far = marked[of_text.sources] | marked[of_text.destinations]
+        sources = torch.cat([sources, of_text.sources[far]])
+        destinations = torch.cat([destinations, of_text.destinations[far]])
+    kept = real.flatten()[sources] & real.flatten()[destinations]
+    pairs = (destinations * len(nodes) + sources)[kept].unique()
+    return MaskEdges(_edges_by_destination(pairs % len(nodes), pairs // len(nodes), len(nodes), len(nodes)), **parts)
 
 
 def _is_visible(mask: Tensor) -> Tensor:
@@ -271,7 +325,7 @@ def attend_edges(
     dropout: float = 0.0,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
-    position_bias: Tensor | None = None,
+    position_bias: Tensor | DistanceBias | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
     """Attention for ``AttentionInterface``: equal to that of ``eager``, along the edges that the mask shows.
@@ -286,7 +340,7 @@ def attend_edges(
     dropout : probability with which a weight is dropped
     softcap : scores s become softcap * tanh(s / softcap)
     s_aux : (H,) score of a further token, whose value is zero (a sink)
-    position_bias : (B or 1, H, Lq, Lk), added to the scores
+    position_bias : (B or 1, H, Lq, Lk), or tables of the flattened batch's rows, added to the scores
 
     Returns
     -------
@@ -304,9 +358,33 @@ def attend_edges(
             f"{NAME!r} does not know; use 'eager'"
         )
     mask = _read_mask(attention_mask, query, key)
+    rule = Rule(scaling, dropout, softcap, s_aux)
+    return attend_mask(module, (query, key, value), mask, rule, position_bias), None
+
+
+class Rule(NamedTuple):
+    """Settings of :func:`attend_edges`."""
+
+    scaling: float | None = None
+    dropout: float = 0.0
+    softcap: float | None = None
+    sinks: Tensor | None = None
+
+
+@opaque
+def attend_mask(
+    module: nn.Module,
+    projected: tuple[Tensor, Tensor, Tensor],
+    mask: MaskEdges,
+    rule: Rule,
+    position_bias: Tensor | DistanceBias | None = None,
+    own_rows: OwnRows | None = None,
+) -> Tensor:
+    """(B, Lq, H, D_v), as :func:`attend_edges`, along the edges of a mask, or those that a watcher chooses."""
+    query, key, value = projected
     batch, heads, length = query.shape[:3]
     key, value = (each.repeat_interleave(heads // each.shape[1], dim=1) for each in (key, value))
-    rows = tuple(each.transpose(1, 2).flatten(0, 1) for each in (query, key, value))
+    rows = _flatten_batch(query, key, value)
     watchers = WATCHERS.get(module, [])
     for watcher in watchers:
         watcher.begin_layer(module)
@@ -316,42 +394,84 @@ def attend_edges(
         rows = tuple(each[head.rows] for each in rows)
     if mask.bias is not None and chosen is not None:
         raise ConfigError(f"{type(module).__name__} has a mask with scores of its own edges; others cannot be chosen")
-    biases = [mask.bias.expand(-1, heads) if mask.bias is not None else None]
-    if position_bias is not None:
-        biases = _add_position_bias(head, position_bias.expand(-1, heads, -1, -1), biases[0])
-    elif chosen is not None:
-        biases = [None] * len(head.edges)
+    bias = None if mask.bias is None else mask.bias.expand(-1, heads)
+    biases = _add_position_bias(head, position_bias, bias)
     record = any(watcher.records for watcher in watchers)
-    out, weights = _attend(head, rows, scaling, dropout, softcap, s_aux, biases, record)
+    out, weights = _attend(head, rows, rule, biases, record)
+    if own_rows is not None:
+        out, weights = _replace_own_rows(head, own_rows, rule, out, weights)
     if record:
         for watcher in watchers:
             watcher.record(head, weights, mask)
     if head.rows is not None:
         out = out.new_zeros(batch * length, *out.shape[1:]).index_copy(0, head.rows, out)
-    return out.view(batch, length, heads, -1), None
+    return out.view(batch, length, heads, -1)
 
 
-def _add_position_bias(head: Heads, position_bias: Tensor, bias: Tensor | None) -> list[Tensor | None]:
-    """(E, heads) biases of each relation in CSC order, out of (B or 1, H, Lq, Lk) and those of the mask."""
-    by_relation = position_bias.split(list(head.counts), dim=1)
-    added = [_at_edges(each, edges, head.rows) for each, edges in zip(by_relation, head.edges, strict=True)]
+def _flatten_batch(*projected: Tensor) -> tuple[Tensor, ...]:
+    """(B L, H, D) of each (B, H, L, D)."""
+    return tuple(each.transpose(1, 2).flatten(0, 1) for each in projected)
+
+
+def _replace_own_rows(
+    head: Heads, own_rows: OwnRows, rule: Rule, out: Tensor, weights: Sequence[Tensor]
+) -> tuple[Tensor, Sequence[Tensor]]:
+    """Outputs and weights in which those of tokens with their own projections are replaced."""
+    tokens, *projected = own_rows.tokens, *_flatten_batch(*own_rows[1:])
+    if head.rows is not None:
+        tokens, *projected = (each[head.rows] for each in (tokens, *projected))
+    keeps = [tokens[edges.destinations] for edges in head.edges]
+    kept = [
+        _edges_by_destination(edges.sources[keep], edges.destinations[keep], edges.num_sources, len(tokens))
+        for edges, keep in zip(head.edges, keeps, strict=True)
+    ]
+    own_out, own_weights = _attend(head._replace(edges=kept), tuple(projected), rule, [None] * len(kept), bool(weights))
+    out = torch.where(tokens[:, None, None], own_out, out)
+    by_slot = [edges.by_slot(each) for edges, each in zip(head.edges, weights, strict=False)]
+    replaced = [
+        edges.by_id(each.masked_scatter(keep[:, None], own))
+        for edges, each, keep, own in zip(head.edges, by_slot, keeps, own_weights, strict=False)
+    ]
+    return out, replaced
+
+
+def _add_position_bias(
+    head: Heads, position_bias: Tensor | DistanceBias | None, bias: Tensor | None
+) -> list[Tensor | DistanceBias | None]:
+    """Biases of each relation: tables, or (E, heads) in CSC order, out of those of positions and of the mask."""
+    if position_bias is None:
+        return [bias] * len(head.edges)
+    stops = list(accumulate(head.counts))
+    of_heads = [slice(stop - count, stop) for stop, count in zip(stops, head.counts, strict=True)]
+    if isinstance(position_bias, DistanceBias):
+        by_node = position_bias if head.rows is None else position_bias.select_nodes(head.rows)
+        tables = [by_node.map(itemgetter((slice(None), heads))) for heads in of_heads]
+        if bias is None:
+            return list(tables)
+        added = [each.of_edges(edges) for each, edges in zip(tables, head.edges, strict=True)]
+    else:
+        by_head = position_bias.expand(-1, stops[-1], -1, -1)
+        added = [
+            _at_edges(by_head[:, heads], edges, head.rows) for heads, edges in zip(of_heads, head.edges, strict=True)
+        ]
     return [each if bias is None else each + bias for each in added]
 
 
 def _attend(
     head: Heads,
     rows: tuple[Tensor, ...],
-    scaling: float | None,
-    dropout: float,
-    softcap: float | None,
-    sinks: Tensor | None,
-    biases: Sequence[Tensor | None],
+    rule: Rule,
+    biases: Sequence[Tensor | DistanceBias | None],
     return_weights: bool,
 ) -> tuple[Tensor, Sequence[Tensor]]:
     """(N_dst, H, D_v) outputs and, on request, the weights of each relation; ``biases`` are in CSC order."""
     query, key, value = rows
+    scaling, dropout, softcap, sinks = rule
     if softcap is None and sinks is None:
-        by_id = [None if bias is None else edges.by_id(bias) for edges, bias in zip(head.edges, biases, strict=True)]
+        by_id = [
+            edges.by_id(bias) if isinstance(bias, Tensor) else bias
+            for edges, bias in zip(head.edges, biases, strict=True)
+        ]
         out, weights = attend_layer(
             head.edges,
             head.counts,
@@ -369,6 +489,7 @@ def _attend(
         first += count
         scores = _score_edges(edges, query[:, heads], key[:, heads]) * scale
         scores = scores if softcap is None else softcap * torch.tanh(scores / softcap)
+        bias = bias.of_edges(edges) if isinstance(bias, DistanceBias) else bias
         scores = scores if bias is None else scores + bias
         values = value[:, heads]
         slots = None

@@ -1,62 +1,131 @@
 """Attention along edges for families of ``transformers`` that have an attention of their own, with biases by distance.
 
-Inside a context, these functions stand in for ``forward`` of the family's module.
+Inside a context, these functions stand in for methods of the family's modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from graphattn.models.pretrained._interface import attend_edges
+from graphattn._distances import DistanceBias, Distances
+from graphattn.exceptions import ConfigError
+from graphattn.models.pretrained._interface import (
+    MaskEdges,
+    OwnRows,
+    Rule,
+    all_edges_of,
+    attend_edges,
+    attend_mask,
+    make_window_mask,
+    read_packed_lengths,
+    read_positions,
+)
+
+_WINDOWS: Any = WeakTensorKeyDictionary()
+"""Mask of Longformer -> edges by the reach of a window, since layers share them."""
+
+
+def mask_deberta(module: Any, attention_mask: Tensor) -> Tensor | MaskEdges:
+    """The mask of all layers: a tensor of booleans, or the edges of packed texts."""
+    lengths = read_packed_lengths()
+    if lengths is not None:
+        return all_edges_of(lengths, attention_mask.device)
+    return type(module).get_attention_mask(module, attention_mask).bool()
+
+
+def skip_distances(
+    module: Any, hidden_states: Tensor, query_states: Tensor | None = None, relative_pos: Tensor | None = None
+) -> Tensor | None:
+    """No matrix of distances: layers make tables."""
+    return relative_pos
 
 
 def attend_deberta(
     module: Any,
     hidden_states: Tensor,
-    attention_mask: Tensor,
+    attention_mask: Tensor | MaskEdges,
     output_attentions: bool = False,
     query_states: Tensor | None = None,
     relative_pos: Tensor | None = None,
     rel_embeddings: Tensor | None = None,
 ) -> tuple[Tensor, None]:
     """DeBERTa-v2 and v3: products with vectors of distances are added to the scores (He et al. 2021, Eq. 4)."""
+    if relative_pos is not None:
+        raise ConfigError("DeBERTa gets relative_pos, which attention along edges does not know; leave it out")
     heads = module.num_attention_heads
-    projected = [
-        module.transpose_for_scores(project(states), heads)
-        for project, states in (
-            (module.query_proj, hidden_states if query_states is None else query_states),
+    states = hidden_states if query_states is None else query_states
+    query, key, value = (
+        project(each).unflatten(-1, (heads, -1)).transpose(1, 2)
+        for project, each in (
+            (module.query_proj, states),
             (module.key_proj, hidden_states),
             (module.value_proj, hidden_states),
         )
-    ]
+    )
     terms = 1 + sum(name in module.pos_att_type for name in ("c2p", "p2c"))
+    scaling = (query.shape[-1] * terms) ** -0.5
     bias = None
     if module.relative_attention:
-        distances = module.pos_dropout(rel_embeddings)
-        bias = module.disentangled_attention_bias(*projected[:2], relative_pos, distances, terms)
-        bias = bias.unflatten(0, (-1, heads))
-    query, key, value = (each.unflatten(0, (-1, heads)) for each in projected)
+        bias = _make_deberta_bias(module, query, key, module.pos_dropout(rel_embeddings), scaling)
     out, _ = attend_edges(
         module,
         query,
         key,
         value,
-        attention_mask.bool(),
-        scaling=(query.shape[-1] * terms) ** -0.5,
+        attention_mask,
+        scaling=scaling,
         dropout=module.dropout.p if module.training else 0.0,
         position_bias=bias,
     )
     return out.flatten(2), None
 
 
+def _make_deberta_bias(module: Any, query: Tensor, key: Tensor, vectors: Tensor, scaling: float) -> DistanceBias:
+    """Products of queries and keys (B, H, L, D) with projected vectors of distances (R, C), scaled."""
+    from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
+
+    positions = read_positions(len(query), query.shape[2], query.device)
+    farthest, span = int(positions.max()), module.pos_ebd_size
+    distances = torch.arange(-farthest, farthest + 1, device=query.device)
+    if module.position_buckets > 0:
+        distances = make_log_bucket_position(distances, module.position_buckets, module.max_relative_positions).long()
+    rows = (distances + span).clamp(0, 2 * span - 1)
+    first = int(rows[0])
+    vectors = vectors[first : int(rows[-1]) + 1]
+    names = ("key_proj", "query_proj") if module.share_att_key else ("pos_key_proj", "pos_query_proj")
+    of_queries, of_keys = (
+        _multiply(states, scaling * getattr(module, name)(vectors)) if kind in module.pos_att_type else None
+        for kind, name, states in zip(("c2p", "p2c"), names, (query, key), strict=True)
+    )
+    return DistanceBias(of_queries, of_keys, Distances(rows - first, positions, positions))
+
+
+def _multiply(states: Tensor, vectors: Tensor) -> Tensor:
+    """(B L, H, R) products of states (B, H, L, D) and vectors (R, H D)."""
+    by_head = vectors.unflatten(1, (states.shape[1], -1)).permute(1, 2, 0)
+    return torch.bmm(states.transpose(0, 1).flatten(1, 2), by_head).transpose(0, 1)
+
+
+def make_mpnet_bias(module: Any, x: Tensor, position_ids: None = None, num_buckets: int = 32) -> DistanceBias:
+    """MPNet: learned biases of buckets of distances, the same in all layers."""
+    positions = read_positions(len(x), x.shape[1], x.device)
+    farthest = int(positions.max())
+    distances = torch.arange(-farthest, farthest + 1, device=x.device)
+    rows = module.relative_position_bucket(-distances, num_buckets=num_buckets)
+    table = module.relative_attention_bias.weight.t().contiguous()
+    return DistanceBias(table.expand(len(positions), -1, -1), None, Distances(rows, positions, positions))
+
+
 def attend_mpnet(
     module: Any,
     hidden_states: Tensor,
-    attention_mask: Tensor | None = None,
-    position_bias: Tensor | None = None,
+    attention_mask: Tensor | MaskEdges | None = None,
+    position_bias: Tensor | DistanceBias | None = None,
     output_attentions: bool = False,
     **settings: Any,
 ) -> tuple[Tensor, None]:
@@ -72,14 +141,73 @@ def attend_mpnet(
     return module.o(out.flatten(2)), None
 
 
-PATCHES: dict[tuple[str, str], Callable[..., Any]] = {
-    ("deberta_v2", "DisentangledSelfAttention"): attend_deberta,
-    ("mpnet", "MPNetSelfAttention"): attend_mpnet,
+def read_longformer(
+    module: Any,
+    input_ids: Tensor | None = None,
+    attention_mask: Tensor | None = None,
+    global_attention_mask: Tensor | None = None,
+    token_type_ids: Tensor | None = None,
+    position_ids: Tensor | None = None,
+    inputs_embeds: Tensor | None = None,
+    output_hidden_states: bool | None = None,
+    return_dict: bool | None = None,
+    **settings: Any,
+) -> Any:
+    """Longformer without padding to a multiple of its window."""
+    from transformers.models.longformer.modeling_longformer import LongformerBaseModelOutputWithPooling
+
+    states = module.embeddings(input_ids, token_type_ids, position_ids, inputs_embeds)
+    kinds = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
+    if global_attention_mask is not None:
+        kinds = kinds * (1 + global_attention_mask)
+    if output_hidden_states is None:
+        output_hidden_states = module.config.output_hidden_states
+    output = module.encoder(states, attention_mask=kinds - 1, output_hidden_states=output_hidden_states)
+    pooled = None if module.pooler is None else module.pooler(output.last_hidden_state)
+    full = LongformerBaseModelOutputWithPooling(pooler_output=pooled, **output)
+    return full if return_dict is None or return_dict else full.to_tuple()
+
+
+def attend_longformer(
+    module: Any,
+    hidden_states: Tensor,
+    attention_mask: Tensor,
+    is_index_masked: Tensor,
+    is_index_global_attn: Tensor,
+    is_global_attn: bool,
+    output_attentions: bool = False,
+) -> tuple[Tensor]:
+    """Longformer: a window and global tokens, which see all tokens through projections of their own."""
+    windows = _WINDOWS.setdefault(attention_mask, {})
+    reach = module.one_sided_attn_window_size
+    if reach not in windows:
+        windows[reach] = make_window_mask(~is_index_masked, is_index_global_attn, reach)
+
+    def project(*modules: Any) -> tuple[Tensor, ...]:
+        return tuple(each(hidden_states).unflatten(-1, (module.num_heads, -1)).transpose(1, 2) for each in modules)
+
+    query, key, value = project(module.query, module.key, module.value)
+    own_rows = None
+    if is_global_attn:
+        own = project(module.query_global, module.key_global, module.value_global)
+        own_rows = OwnRows(is_index_global_attn.flatten(), *own)
+    rule = Rule(dropout=module.dropout if module.training else 0.0)
+    out = attend_mask(module, (query, key, value), windows[reach], rule, own_rows=own_rows)
+    return (out.flatten(2),)
+
+
+PATCHES: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] = {
+    ("deberta_v2", "DebertaV2Encoder"): {"get_attention_mask": mask_deberta, "get_rel_pos": skip_distances},
+    ("deberta_v2", "DisentangledSelfAttention"): {"forward": attend_deberta},
+    ("longformer", "LongformerModel"): {"forward": read_longformer},
+    ("longformer", "LongformerSelfAttention"): {"forward": attend_longformer},
+    ("mpnet", "MPNetEncoder"): {"compute_position_bias": make_mpnet_bias},
+    ("mpnet", "MPNetSelfAttention"): {"forward": attend_mpnet},
 }
-"""Family and class of a module -> what stands in for its ``forward``."""
+"""Family and class of a module -> what stands in for its methods."""
 
 
-def find_patch(module: nn.Module) -> Callable[..., Any] | None:
-    """The function that stands in for a module's ``forward``, if its family has an attention of its own."""
+def find_patches(module: nn.Module) -> Mapping[str, Callable[..., Any]]:
+    """What stands in for a module's methods, if its family has an attention of its own."""
     path = type(module).__module__.split(".")
-    return PATCHES.get((path[-2], type(module).__name__)) if path[0] == "transformers" and len(path) > 1 else None
+    return PATCHES.get((path[-2], type(module).__name__), {}) if path[0] == "transformers" and len(path) > 1 else {}

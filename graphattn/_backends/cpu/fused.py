@@ -26,6 +26,7 @@ from graphattn._backends.cpu.buffer_pool import empty
 from graphattn._backends.cpu.dropout_kernel import drop_rows
 from graphattn._backends.cpu.head_groups import KernelCall, OtherEdges
 from graphattn._backends.cpu.tasks import Saved
+from graphattn._distances import DistanceBias
 from graphattn._gradients import Function, apply_pair
 from graphattn.exceptions import BackendError
 
@@ -49,7 +50,7 @@ def attend(call: AttentionCall) -> tuple[Tensor, list[Tensor]]:
         and all(span.bias is None for span in call.spans)
     ):
         return _attend_heads(call, rows)
-    return join_groups(call, (_attend_group(call, group) for group in call.groups))
+    return join_groups(call, (_attend_group(call, *pair) for pair in call.computed))
 
 
 def _attend_heads(call: AttentionCall, rows: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -69,34 +70,43 @@ def _attend_heads(call: AttentionCall, rows: Tensor) -> tuple[Tensor, list[Tenso
     ]
 
 
-def _attend_group(call: AttentionCall, group: HeadGroup) -> tuple[Tensor, Tensor | None]:
-    edges, query, key, value, bias = group
-    dtype = query.dtype
+def _attend_group(call: AttentionCall, span: Span, group: HeadGroup) -> tuple[Tensor, Tensor | None]:
+    edges, query, key, value, _ = group
+    dtype, bias = query.dtype, span.bias
     if dtype == torch.bfloat16:
         query, key, value = query.float(), key.float(), value.float()
-        bias = None if bias is None else bias.float()
     plain = bias is None and not (call.return_weights and (call.dropout or torch.is_grad_enabled()))
     heads = slice(0, query.shape[1])
     kernel_call = KernelCall([Span(edges, heads, heads)], call.scale, call.dropout, plain=plain)
-    out, weights = apply_pair(_Attention, bias, kernel_call, call.return_weights, query, key, value)
+    rows: tuple[Tensor | None, ...] = query, key, value
+    if isinstance(bias, DistanceBias):
+        of_destinations, of_sources, kernel_call.distances = bias.map(lambda table: table.to(query.dtype))
+        rows, bias = (*rows, of_destinations, of_sources), None
+    bias = None if bias is None else bias.to(query.dtype)
+    out, weights = apply_pair(_Attention, bias, kernel_call, call.return_weights, *rows)
     return out.to(dtype), weights.view(heads.stop, -1).t().to(dtype) if call.return_weights else None
 
 
 class _Attention(Function):
-    """Outputs and weights, head after head, for rows as one tensor (N, P, D), or as queries, keys and values."""
+    """Outputs and weights, head after head, for rows as one tensor (N, P, D), or as queries, keys and values.
+
+    The tables of biases by distance follow the rows.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, bias: Tensor | None, call: KernelCall, return_weights: bool, *rows: Tensor
+        ctx: Any, bias: Tensor | None, call: KernelCall, return_weights: bool, *inputs: Any
     ) -> tuple[Tensor, Tensor]:
-        rows = tuple(_with_contiguous_features(tensor.detach()) for tensor in rows)
+        rows = tuple(_with_contiguous_features(tensor.detach()) for tensor in inputs[:3])
+        tables = inputs[3:]
+        distances = _detach_tables(tables, call)
         query, key, value = split_rows(rows, call.num_heads)
         out = empty((query.shape[0], *value.shape[1:]), value.dtype)
         # (H, E) or (H, 0)
         by_head = value.new_zeros(call.num_heads, 0) if bias is None else bias.detach().t().contiguous()
         # kernels skip weights of rows whose scores are all -inf
         weights = value.new_zeros(call.num_edges if return_weights else 0)
-        row_max, inverse_sum = tasks.forward(call, query, key, value, by_head, out, weights)
+        row_max, inverse_sum = tasks.forward(call, query, key, value, by_head, out, weights, distances)
         saved = Saved(query, key, value, by_head, out, row_max, inverse_sum)
         for other in call.others:
             _merge_other_edges(other, saved.of_heads(other))
@@ -104,17 +114,22 @@ class _Attention(Function):
         if out.shape[0] > call.num_nodes:
             out[call.num_nodes :] = 0  # padded rows
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
-        ctx.save_for_backward(by_head, out, row_max, inverse_sum, *rows)
+        ctx.num_rows = len(rows)
+        ctx.save_for_backward(by_head, out, row_max, inverse_sum, *rows, *tables)
         return out, weights
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        by_head, out, row_max, inverse_sum, *rows = (tensor.detach() for tensor in ctx.saved_tensors)
-        grad_out, grad_weights = (gradient.detach() for gradient in gradients)
         call: KernelCall = ctx.call
-        saved = Saved(*split_rows(rows, call.num_heads), by_head, out, row_max, inverse_sum)
+        tensors, end = ctx.saved_tensors, 4 + ctx.num_rows
+        by_head, out, row_max, inverse_sum, *rows = (tensor.detach() for tensor in tensors[:end])
+        tables = tensors[end:]
+        grad_tables = [None if table is None else torch.zeros(table.shape, dtype=table.dtype) for table in tables]
+        grad_out, grad_weights = (gradient.detach() for gradient in gradients)
+        distances = _detach_tables(tables, call)
+        saved = Saved(*split_rows(rows, call.num_heads), by_head, out, row_max, inverse_sum, distances)
         weights_shape = (len(by_head), -1 if ctx.has_weights else 0)
-        needed = (True, *ctx.needs_input_grad[4:])
+        needed = (True, *ctx.needs_input_grad[4 : 3 + len(rows)])
         # kernels do not touch the placeholder for gradients of frozen keys or values
         row_gradients = [
             _empty_gradient(call, tensor.shape, tensor.dtype) if needs else tensor
@@ -124,7 +139,14 @@ class _Attention(Function):
         grad_out = _with_contiguous_features(grad_out)
         key_and_value = (needed[1], needed[2]) if len(rows) > 1 else (True, True)
         tasks.backward(
-            call, saved, grad_out, grad_weights.reshape(weights_shape), grads, grad_bias, needed=key_and_value
+            call,
+            saved,
+            grad_out,
+            grad_weights.reshape(weights_shape),
+            grads,
+            grad_bias,
+            needed=key_and_value,
+            grad_distances=_detach_tables(grad_tables, call),
         )
         for other in call.others:
             _add_other_gradients(other, saved.of_heads(other), grad_out[:, other.heads], grads)
@@ -134,7 +156,15 @@ class _Attention(Function):
                 for grad in grads[:2]:
                     grad.narrow(1, span.scored.start, span.num_heads).zero_()
         input_gradients = (grad if needs else None for grad, needs in zip(row_gradients, needed, strict=True))
-        return grad_bias.t() if ctx.has_bias else None, None, None, *input_gradients
+        return grad_bias.t() if ctx.has_bias else None, None, None, *input_gradients, *grad_tables
+
+
+def _detach_tables(tables: Sequence[Tensor | None], call: KernelCall) -> DistanceBias | None:
+    """Biases by distance, without their gradients; None without tables."""
+    if call.distances is None:
+        return None
+    of_destinations, of_sources = tables
+    return DistanceBias(of_destinations, of_sources, call.distances).map(Tensor.detach)
 
 
 def _copy_heads(call: KernelCall, source: Tensor, target: Tensor) -> None:

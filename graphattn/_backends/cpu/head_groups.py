@@ -12,6 +12,7 @@ import torch
 
 from graphattn._backends.call import Span
 from graphattn._backends.cpu.plan import EdgePlan, NarrowPlan, RangePlan, is_narrow, narrow_plan, plan_of, split_runs
+from graphattn._distances import Distances
 
 
 @dataclass
@@ -24,6 +25,7 @@ class KernelCall:
     plain: bool  # without bias, and weights need no gradients
     # whether other edges of a relation may be computed apart from those with contiguous keys, by ``others``
     splits: bool = False
+    distances: Distances | None = None  # of biases by distance
 
     def __post_init__(self) -> None:
         counts = [span.num_heads for span in self.spans]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from graphattn._backends.cpu.compiling import announce_compilation
+from graphattn._backends.cpu.distance_kernels import make_terms
 from graphattn._backends.cpu.edges import kernels as edge_kernels
 from graphattn._backends.cpu.edges.kernels import EdgeArrays
 from graphattn._backends.cpu.head_groups import KernelCall, KernelGroup, OtherEdges
@@ -24,6 +25,7 @@ from graphattn._backends.cpu.windows.narrow_rows import Heads, NarrowRanges
 from graphattn._backends.cpu.windows.packing import merge_partial
 from graphattn._backends.cpu.windows.wide_backward import Upstream
 from graphattn._backends.cpu.windows.wide_tiles import EdgeTerms, WideRanges
+from graphattn._distances import DistanceBias
 
 CACHE_BYTES = 1 << 19
 """Bytes of memory that one task should use."""
@@ -41,6 +43,7 @@ class Saved(NamedTuple):
     out: Tensor
     row_max: Tensor
     inverse_sum: Tensor
+    distances: DistanceBias | None = None
 
     def of_heads(self, other: OtherEdges) -> Saved:
         """Those of some heads."""
@@ -59,12 +62,19 @@ class _Launch(NamedTuple):
 
 
 def forward(
-    call: KernelCall, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
+    call: KernelCall,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor,
+    out: Tensor,
+    weights: Tensor,
+    distances: DistanceBias | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Fill ``out`` and, unless it is empty, ``weights``, head after head; return row max and inverse row sum (H, N)."""
     make = query.new_empty if call.covers_everything else query.new_zeros
     row_max, inverse_sum = (make(value.shape[1], query.shape[0]) for _ in range(2))
-    saved = Saved(query, key, value, bias, out, row_max, inverse_sum)
+    saved = Saved(query, key, value, bias, out, row_max, inverse_sum, distances)
     launches = [_prepare_forward(call, group, saved, weights) for group in call.groups]
     _run(launches, row_max, call, query.shape[2] + value.shape[2])
     return row_max, inverse_sum
@@ -91,7 +101,8 @@ def _prepare_forward(call: KernelCall, group: KernelGroup, saved: Saved, weights
         return _Launch(narrow_forward.forward, arguments, size)
     heads = _as_slice(group.heads)
     group_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
-    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), group_weights, group_weights[:0])
+    distances = make_terms(saved.distances, heads, saved.value.dtype)
+    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), group_weights, group_weights[:0], distances)
     outputs = Outputs(as_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
     rest = (_select_inputs(saved, group), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
     if isinstance(plan, RangePlan):
@@ -110,8 +121,9 @@ def backward(
     grad_bias: Tensor,
     *,
     needed: tuple[bool, bool] = (True, True),
+    grad_distances: DistanceBias | None = None,
 ) -> None:
-    """Fill the gradients of query, key and value (zeros before, unless the call covers everything) and of the bias.
+    """Fill the gradients of query, key and value (zeros before, unless the call covers everything) and of the biases.
 
     ``needed`` says whether keys and values need gradients; those that do not are left untouched.
     """
@@ -123,13 +135,15 @@ def backward(
             heads, scored = group.heads, group.scored
         else:
             tensors = (grad_out, grad_weights, grad_bias)
-            launch, kernel_grads = _prepare_backward(call, group, saved, tensors, grads, needed)
+            launch, kernel_grads = _prepare_backward(call, group, saved, tensors, grads, needed, grad_distances)
             heads = scored = np.arange(len(group.heads))
         launches.append(launch)
         if not isinstance(group.plan, EdgePlan) and group.plan.shared and any(needed):
             merges.append(_Launch(merge_partial, (group.plan.chunks, heads, scored, kernel_grads), 0))
+    # tasks that share a key may share a number of its table
+    alone = saved.distances is not None and bool(merges)
     for phase in (launches, merges):
-        _run(phase, saved.row_max, call, features)
+        _run(phase, saved.row_max, call, features, alone=alone)
 
 
 def _prepare_narrow_backward(
@@ -167,6 +181,7 @@ def _prepare_backward(
     tensors: tuple[Tensor, Tensor, Tensor],
     grads: Sequence[Tensor],
     needed: tuple[bool, bool],
+    grad_distances: DistanceBias | None,
 ) -> tuple[_Launch, Gradients]:
     """``tensors`` are the gradients of outputs, weights and bias."""
     plan, dtype = group.plan, saved.row_max.numpy().dtype
@@ -184,7 +199,10 @@ def _prepare_backward(
         saved.inverse_sum[heads].numpy(),
         as_strided(grad_out),
     )
-    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), grad_weights.flatten().numpy(), grad_bias.view(-1).numpy())
+    distances = make_terms(saved.distances, heads, saved.value.dtype, grad_distances)
+    terms = EdgeTerms(
+        saved.bias[heads].flatten().numpy(), grad_weights.flatten().numpy(), grad_bias.view(-1).numpy(), distances
+    )
     rule = Rule(dtype.type(call.scale), call.dropout, call.seeds[heads])
     arguments = (_select_inputs(saved, group), terms, upstream, gradients, rule)
     if isinstance(plan, RangePlan):
@@ -241,8 +259,8 @@ def _choose_share(size: Callable[[int], int], heads: int, count: int) -> tuple[i
     return heads_per_task, size(heads_per_task)
 
 
-def _run(launches: Sequence[_Launch], like: Tensor, call: KernelCall, features: int) -> None:
-    """Run kernels, one after the other, each in as many threads as PyTorch uses."""
+def _run(launches: Sequence[_Launch], like: Tensor, call: KernelCall, features: int, *, alone: bool = False) -> None:
+    """Run kernels, one after the other, each in as many threads as PyTorch uses, unless ``alone``."""
     if not launches:
         return
     counted = [(launch, np.zeros(1, np.int64)) for launch in launches]
@@ -255,7 +273,7 @@ def _run(launches: Sequence[_Launch], like: Tensor, call: KernelCall, features: 
             launch.kernel(counter, *launch.arguments, *([scratch] if launch.size else []))
 
     with announce_compilation(*((launch.kernel, dtype) for launch in launches)):
-        run_in_threads(work, alone=features * call.num_edges <= SMALL_WORK)
+        run_in_threads(work, alone=alone or features * call.num_edges <= SMALL_WORK)
 
 
 _LOCAL = threading.local()

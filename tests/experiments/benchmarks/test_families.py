@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graphattn.experiments.benchmarks import _families as families
-from graphattn.experiments.benchmarks._contenders import Settings, UnableError
+from graphattn.experiments.benchmarks._contenders import Settings
 from graphattn.experiments.benchmarks._pretrained import TextProblem
 from graphattn.experiments.benchmarks._workloads import Workload
 
@@ -19,11 +19,7 @@ def test_contenders_compute_the_same_vectors(family):
     packed, padded, by_length = families.list_contenders(family, 16)
     expected = padded.vectors(problem)
     torch.testing.assert_close(by_length.vectors(problem), expected, rtol=1e-4, atol=1e-5)
-    if family == "longformer":
-        with pytest.raises(UnableError, match="'longformer'"):
-            packed.vectors(problem)
-    else:
-        torch.testing.assert_close(packed.vectors(problem), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(packed.vectors(problem), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_every_family_has_rows():
@@ -31,6 +27,5 @@ def test_every_family_has_rows():
     rows = [(row["task"], row["contender"]) for row in report.rows]
     for family in families.FAMILIES:
         found = [name for task, name in rows if task == f"inference, {family}"]
-        assert found == (["transformers"] if family == "longformer" else ["ours", "transformers"])
-    assert any("longformer" in line for line in report.left_out)
+        assert found == ["ours", "transformers"]
     assert any("one length" in line for line in report.left_out)

@@ -34,8 +34,9 @@ GROUPED = {"num_key_value_heads": 2}
 MOST_PARAMETERS = 3_000_000
 LENGTHS = np.array([5, 9, 4])
 KNOWN = (
-    "albert bert bert-generation camembert data2vec-text distilbert electra ernie esm eurobert gemma gemma2 "
-    "gemma3_text gpt2 gpt_neox jina_embeddings_v3 layoutlm llama mistral modernbert modernbert-decoder nomic_bert "
+    "albert bert bert-generation camembert data2vec-text deberta-v2 distilbert electra ernie esm eurobert gemma gemma2 "
+    "gemma3_text gpt2 gpt_neox jina_embeddings_v3 layoutlm llama longformer mistral modernbert "
+    "modernbert-decoder mpnet nomic_bert "
     "qwen2 qwen3 roberta roberta-prelayernorm t5 mt5 xlm-roberta xlm-roberta-xl"
 ).split()
 REFUSED = "big_bird convbert roformer xlm flaubert fnet yoso deberta mobilebert bloom".split()
@@ -148,9 +149,9 @@ def test_every_family_equals_eager_or_is_refused(capsys):
     assert len(equal) > 100
 
 
-@pytest.mark.parametrize("family", ["gemma2", "qwen3", "roberta"])
+@pytest.mark.parametrize("family", ["gemma2", "qwen3", "roberta", "deberta-v2", "longformer", "mpnet"])
 def test_families_of_each_kind_equal_eager(family):
-    """Score caps, groups of heads, position ids that begin after padding."""
+    """Score caps, groups of heads, position ids that begin after padding, an attention of their own."""
     assert compare_family(family) == "equal"
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphattn._backends.cpu.compiling import kernel
+from graphattn._backends.cpu.distance_kernels import add_bias_gradients, add_biases
 from graphattn._backends.cpu.records import offset
 from graphattn._backends.cpu.simd.registers import (
     add,
@@ -46,7 +47,7 @@ class EdgeArrays(NamedTuple):
 def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore[no-untyped-def]
     """Fill ``outputs`` and, unless they are empty, ``terms.weights``; take tasks from ``counter``."""
     runs, starts, indices = edges
-    bias, weights, _ = terms
+    bias, weights, _, distances = terms
     row_max, inverse_sum = outputs.row_max, outputs.inverse_sum
     value, v_node, scale, dropout = inputs.value.memory, inputs.value.node, rule.scale, rule.dropout
     heads, width = len(row_max), inputs.value.width
@@ -66,7 +67,7 @@ def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore
             position = offset(inputs.query, i, head)
             top = _scores(
                 (indices, first, degree), (query, position), (key, k_head, k_node), qk_width,
-                (bias, slots + first), scale, work,
+                (bias, slots + first), scale, work, (distances, i, head),
             )  # fmt: skip
             out_at = offset(outputs.out, i, head)
             if degree == 0 or top == -np.inf:
@@ -103,7 +104,7 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
     ``terms.weights`` are gradients of weights.
     """
     runs, starts, indices = edges
-    bias, grad_weights, grad_bias = terms
+    bias, grad_weights, grad_bias, distances = terms
     row_max, inverse_sum, out = upstream.row_max, upstream.inverse_sum, upstream.out
     has_key, has_value = grads.has_key, grads.has_value
     query, key, k_node = inputs.query.memory, inputs.key.memory, inputs.key.node
@@ -129,7 +130,7 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
             position, g_position = offset(inputs.query, i, head), offset(upstream.grad_out, i, head)
             _scores(
                 (indices, first, degree), (query, position), (key, k_head, k_node), width,
-                (bias, slots + first), rule.scale, work,
+                (bias, slots + first), rule.scale, work, (distances, i, head),
             )  # fmt: skip
             shift = broadcast(row_max[head, i])
             for t in range(0, degree, count):
@@ -159,9 +160,13 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                 slope = mul(weight, sub(load(work, slopes + t), mean))
                 if len(grad_bias) > 0:
                     store_masked(grad_bias, slots + first + t, slope, 0, degree - t)
-                store(work, slopes + t, mul(slope, broadcast(rule.scale)))
+                store(work, slopes + t, slope)
                 if rule.dropout > 0:
                     store(work, t, mul(weight, dropout_factors(weight, first + t, seed, limit, gain)))
+            if len(distances.rows) > 0:
+                add_bias_gradients(work, slopes, 0, degree, (indices, first, 0), i, head, distances)
+            for t in range(0, degree, count):
+                store(work, slopes + t, mul(load(work, slopes + t), broadcast(rule.scale)))
             gq_position = offset(grads.query, i, head)
             for c in range(0, width, count):
                 here, total = load_masked(query, position + c, 0, width - c), broadcast(work.dtype.type(0))
@@ -184,11 +189,11 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
 
 
 @kernel
-def _scores(edges, query, key, width, bias, scale, work):  # type: ignore[no-untyped-def]
+def _scores(edges, query, key, width, bias, scale, work, by_distance):  # type: ignore[no-untyped-def]
     """Write the scores of one destination's edges, padded with -inf to a whole register; return the largest.
 
     ``edges`` are indices, first slot and number of edges; ``query``, ``key`` and ``bias`` are memory and its first
-    position, for keys also the stride of nodes.
+    position, for keys also the stride of nodes; ``by_distance`` are biases by distance, the destination and its head.
     """
     indices, first, degree = edges
     query, position = query
@@ -201,10 +206,13 @@ def _scores(edges, query, key, width, bias, scale, work):  # type: ignore[no-unt
         for c in range(0, width, count):
             part = load_masked(key, indices[first + t] * k_node + k_head + c, 0, width - c)
             product = fma(load_masked(query, position + c, 0, width - c), part, product)
-        work[t] = reduce_add(product)
+        work[t] = reduce_add(product) * scale
+    distances, destination, head = by_distance
+    if len(distances.rows) > 0:
+        add_biases(work, 0, 0, degree, (indices, first, 0), destination, head, distances)
     row_max = broadcast(hidden)
     for t in range(0, degree, count):
-        score = mul(load(work, t), broadcast(scale))
+        score = load(work, t)
         if len(bias) > 0:
             score = add(score, load_masked(bias, slot + t, 0, degree - t))
         score = mask_lanes(score, 0, degree - t, hidden)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphattn._backends.cpu.compiling import inline_kernel, kernel
+from graphattn._backends.cpu.distance_kernels import add_bias_gradients
 from graphattn._backends.cpu.records import Strided, offset
 from graphattn._backends.cpu.simd.blocks import BLOCK_ROWS
 from graphattn._backends.cpu.simd.registers import (
@@ -180,7 +181,7 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
     if len(terms.weights) > 0:  # the gradient of the softmax needs the sum over the row first
         for tile in range(0, columns, TILE):
             at, here = base + tile, min(TILE, columns - tile)
-            recompute_weights(work, of_weights, block, (at, here), ranges, terms.bias, upstream, (wide, width))
+            recompute_weights(work, of_weights, block, (at, here), ranges, terms, upstream, (wide, width))
             for r in range(rows):
                 left, right = ranges.low[row + r] - block.begin - at, ranges.high[row + r] - block.begin - at
                 product = broadcast(work.dtype.type(0))
@@ -191,7 +192,7 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
                 work[positions.means + r] += reduce_add(product)
     for tile in range(0, columns, TILE):
         at, here = base + tile, min(TILE, columns - tile)
-        recompute_weights(work, of_weights, block, (at, here), ranges, terms.bias, upstream, (wide, width))
+        recompute_weights(work, of_weights, block, (at, here), ranges, terms, upstream, (wide, width))
         panels = positions.value_panels + at * value_wide
         multiply_panels(work, slopes, rows, positions.grads, value_wide, panels, here, value_width)
         for r in range(rows):
@@ -217,6 +218,10 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
                 store(work, slope_line + c, slope)
                 if len(terms.grad_bias) > 0:
                     store_masked(terms.grad_bias, slots + slot + c, slope, left - c, right - c)
+            if len(terms.distances.rows) > 0:
+                edges = terms.distances.rows[:0], 0, block.begin + at
+                left, right = max(left, 0), min(right, here)
+                add_bias_gradients(work, slope_line, left, right, edges, i, head, terms.distances)
         start, stop = max(block.lo - at, 0), min(block.hi - at, here)
         features = (positions.keys + (at + start) * wide, wide)
         if exact:

@@ -31,6 +31,7 @@ from graphattn._backends.cpu.windows.packing import clear, first_aligned, pack_p
 from graphattn._backends.cpu.windows.wide_tiles import (
     TILE,
     TileBlock,
+    add_distance_biases,
     has_nan,
     mask_scores,
     multiply_panels,
@@ -131,6 +132,7 @@ def _attend_block(work, positions, block, ranges, terms, outputs, rule, widths):
             top = before
             slot = ranges.starts[i] - left
             if first < last:
+                add_distance_biases(work, line, block, i, at, max(left, 0), min(right, here), terms.distances)
                 top = max(top, mask_scores(work, line, first, last, left, right, terms.bias, slots + slot))
                 if top == hidden and has_nan(work, line, max(left, 0), min(right, here)):
                     top = work.dtype.type(np.nan)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphattn._backends.cpu.compiling import inline_kernel, kernel
+from graphattn._backends.cpu.distance_kernels import DistanceTerms, add_biases
 from graphattn._backends.cpu.simd.blocks import BLOCK_ROWS, Matrix, multiply_pair, multiply_row, multiply_single
 from graphattn._backends.cpu.simd.registers import (
     add,
@@ -40,11 +41,15 @@ class WideRanges(NamedTuple):
 
 
 class EdgeTerms(NamedTuple):
-    """Numbers of each edge, (H, E) as flat memory or empty: bias, weights or their gradients, gradients of the bias."""
+    """Numbers of each edge, (H, E) as flat memory or empty: bias, weights or their gradients, gradients of the bias.
+
+    ``distances`` are biases by distance.
+    """
 
     bias: np.ndarray
     weights: np.ndarray
     grad_bias: np.ndarray
+    distances: DistanceTerms
 
 
 class TileBlock(NamedTuple):
@@ -122,6 +127,14 @@ def accumulate_rows(work, target, rows, left, row, column, right, length, exact)
 
 
 @kernel
+def add_distance_biases(work, line, block, row, at, start, stop, distances):  # type: ignore[no-untyped-def]
+    """Add biases by distance to a row of scores of keys from ``at`` on, from ``start`` to before ``stop``."""
+    if len(distances.rows) > 0:
+        edges = distances.rows[:0], 0, block.begin + at
+        add_biases(work, line, start, stop, edges, row, block.head, distances)
+
+
+@kernel
 def mask_scores(work, line, first, last, left, right, bias, slot):  # type: ignore[no-untyped-def]
     """Add the bias to a row of scores and mask those outside ``left`` to ``right``; return the largest."""
     count = simd_width(work)
@@ -148,7 +161,7 @@ def has_nan(work, line, start, stop):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def recompute_weights(work, positions, block, tile, ranges, bias, saved, widths):  # type: ignore[no-untyped-def]
+def recompute_weights(work, positions, block, tile, ranges, terms, saved, widths):  # type: ignore[no-untyped-def]
     """Write the weights of a tile, before dropout, from row max and inverse row sum; zero for masked keys.
 
     ``positions`` are those of queries, key panels and scores; ``tile`` is the tile's first key and its number of keys;
@@ -170,7 +183,8 @@ def recompute_weights(work, positions, block, tile, ranges, bias, saved, widths)
         clear(work, line, line + first)
         clear(work, line + last, line + here)
         if first < last:
-            mask_scores(work, line, first, last, left, right, bias, slots + ranges.starts[i] - left)
+            add_distance_biases(work, line, block, i, at, max(left, 0), min(right, here), terms.distances)
+            mask_scores(work, line, first, last, left, right, terms.bias, slots + ranges.starts[i] - left)
         shift, inverse = broadcast(saved.row_max[head, i]), broadcast(saved.inverse_sum[head, i])
         for c in range(first, last, count):
             store(work, line + c, mul(exp(sub(load(work, line + c), shift)), inverse))
