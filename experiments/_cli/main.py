@@ -38,7 +38,7 @@ COMMANDS = {
     "inspect": "Show the attention weights of a text's edges.",
     "build": "Build a store of corpora: sentences as columns, from which batches of graphs are built at memory speed.",
     "info": "Summarize a store or a model.",
-    "show": "Show the graph of one text of a corpus.",
+    "show": "Show the graph of a text, or of one of a corpus.",
     "encode": "Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a "
     "search.",
     "export": "Write a model for other runtimes: an ONNX file, or a directory for transformers.",

@@ -153,8 +153,8 @@ def test_a_store_without_sentences(graphattn, commands, tmp_path):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["evaluate", "show", "info", "inspect"])
+@pytest.mark.parametrize("command", ["evaluate", "info", "inspect"])
 def test_a_text_instead_of_a_file(graphattn, classifier, command):
     text = "a lovely film " * 30
-    arguments = {"show": [text], "info": [text], "inspect": [text, "a film"]}
+    arguments = {"info": [text], "inspect": [text, "a film"]}
     assert graphattn(command, *arguments.get(command, [classifier, text])).error

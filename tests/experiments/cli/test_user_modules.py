@@ -262,7 +262,7 @@ def test_a_store_keeps_the_name_of_a_custom_relation(graphattn, folder, corpora_
     answer = graphattn("--import", "mine", *build)
     assert answer.code == 0, answer.err
     assert "before:2: " in answer.out
-    assert graphattn("--import", "mine", "show", "store", "--out", "graph.png").code == 0
+    assert graphattn("--import", "mine", "show", "store", "--picture", "graph.png").code == 0
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_custom_encoder_has_flags(graphattn, folder, monkeypatch, corpora_fold
 def test_modules_of_the_flag_and_the_variable_are_imported(graphattn, folder, monkeypatch, corpora_folder):
     (folder / "mine.py").write_text(RELATIONS)
     (folder / "project.py").write_text(RELATIONS.replace("before", "until"))
-    show = ("show", corpora_folder / "reviews.tsv", "--relations", "before:1,until:2", "--out", "graph.png")
+    show = ("show", corpora_folder / "reviews.tsv", "--relations", "before:1,until:2", "--picture", "graph.png")
     monkeypatch.setenv("GRAPHATTN_IMPORT", "mine")
     assert graphattn("--import", "project", *show).code == 0
     monkeypatch.setenv("GRAPHATTN_IMPORT", "mine, project")
