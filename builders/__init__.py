@@ -12,6 +12,7 @@ from graphattn.builders._word_boundaries import strip_html
 from graphattn.builders._word_vectors import WordVectors
 from graphattn.builders.relations import (
     BinaryPartition,
+    Causal,
     Complete,
     CompoundRelation,
     Dependency,
@@ -44,6 +45,7 @@ from graphattn.builders.relations import (
 __all__ = [
     "BinaryPartition",
     "BudgetBatches",
+    "Causal",
     "Complete",
     "CompoundRelation",
     "Dependency",

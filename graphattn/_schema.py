@@ -24,6 +24,7 @@ MEMBERSHIP = "in"
 FORWARD = "forward"
 BACKWARD = "backward"
 ALL = "all"
+CAUSAL = "causal"
 ALL_WORDS = "all:word"
 
 ONLY = "only"

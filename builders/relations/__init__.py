@@ -17,7 +17,7 @@ from graphattn.builders.relations._names import (
 )
 from graphattn.builders.relations._nearest import Nearest
 from graphattn.builders.relations._random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
-from graphattn.builders.relations._ranges import Complete, Global, Order
+from graphattn.builders.relations._ranges import Causal, Complete, Global, Order
 from graphattn.builders.relations._relative_positions import RelativePositions
 from graphattn.builders.relations._sentence_nodes import DocumentTree, SentenceNodes
 from graphattn.builders.relations._star import Star
@@ -26,6 +26,7 @@ from graphattn.builders.relations._word_group import Membership, WordGroup
 
 __all__ = [
     "BinaryPartition",
+    "Causal",
     "Complete",
     "CompoundRelation",
     "Dependency",

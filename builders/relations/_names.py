@@ -16,7 +16,7 @@ from graphattn.builders.relations._dependency import Dependency
 from graphattn.builders.relations._links import Links
 from graphattn.builders.relations._nearest import Nearest
 from graphattn.builders.relations._random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
-from graphattn.builders.relations._ranges import Complete, Global, Order
+from graphattn.builders.relations._ranges import Causal, Complete, Global, Order
 from graphattn.builders.relations._relative_positions import RelativePositions
 from graphattn.builders.relations._sentence_nodes import DocumentTree, SentenceNodes
 from graphattn.builders.relations._star import Star
@@ -60,6 +60,9 @@ _BUILT_IN = MappingProxyType(
         "forward": RelationName("forward", "", lambda: Order(FORWARD)),
         "backward": RelationName("backward", "", lambda: Order(BACKWARD)),
         "all": RelationName("all[:token|:word]", _NODES, lambda nodes: Complete(nodes or TOKEN)),
+        "causal": RelationName(
+            "causal[:WIDTH]", _OPTIONAL_COUNT, lambda width: Causal(None if width is None else int(width))
+        ),
         "star": RelationName("star", "", Star),
         "binary": RelationName("binary[:COUNT]", _OPTIONAL_COUNT, lambda count: BinaryPartition(int(count or 1))),
         "sentence": RelationName("sentence", "", SentenceNodes),

@@ -1,4 +1,4 @@
-"""Relations ``all``, ``global``, ``forward`` and ``backward``: the sources of a token are a part of its whole text."""
+"""Relations ``all``, ``causal``, ``global``, ``forward``, ``backward``: sources of a token are a part of its text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from typing_extensions import override
 
 from graphattn._ragged import Ints
-from graphattn._schema import ALL, ALL_WORDS, BACKWARD, FORWARD, TOKEN, WORD
+from graphattn._schema import ALL, ALL_WORDS, BACKWARD, CAUSAL, FORWARD, TOKEN, WORD
 from graphattn._validation import require_range
 from graphattn.builders._layout import Layout
 from graphattn.builders.relations._base import RangeRelation, Relation, check_choice
@@ -36,6 +36,37 @@ class Complete(RangeRelation):
 
     def __repr__(self) -> str:
         return "Complete()" if self.target == TOKEN else f"Complete(on={self.target!r})"
+
+
+class Causal(RangeRelation):
+    """Every token attends to itself and to the tokens before it, as in a decoder; with ``width`` to the last of them.
+
+    Parameters
+    ----------
+    width : number of tokens, with itself; None for all
+
+    Examples
+    --------
+    >>> from graphattn.builders import TextGraphBuilder
+    >>> batch = TextGraphBuilder([Causal(2)], cls=False).text_batch([["time", "flies", "fast"]])
+    >>> batch.edges["token", "causal:2", "token"].indices.tolist()
+    [0, 0, 1, 1, 2]
+    """
+
+    def __init__(self, width: int | None = None):
+        if width is not None:
+            require_range("width", width, min=1)
+        self.width = width
+        self.name = CAUSAL if width is None else f"{CAUSAL}:{width}"
+
+    @override
+    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
+        first, _ = layout.bounds_of_token
+        stop = np.arange(1, layout.num_tokens + 1)
+        return first if self.width is None else np.maximum(first, stop - self.width), stop
+
+    def __repr__(self) -> str:
+        return "Causal()" if self.width is None else f"Causal({self.width})"
 
 
 class Global(RangeRelation):

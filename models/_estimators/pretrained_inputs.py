@@ -23,14 +23,16 @@ from graphattn.models._estimators.text_inputs import InputLayers, TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.word_checks import share_of_cut_words
 from graphattn.models._options import InputOptions
-from graphattn.models.pretrained._architecture import Architecture
-from graphattn.models.pretrained._checkpoint import (
-    check_segments,
-    find_transformer,
-    read_architecture,
-    read_vocabulary,
+from graphattn.models.pretrained._checkpoint import check_segments, find_transformer
+from graphattn.models.pretrained._directories import (
+    ARCHITECTURE_TYPES,
+    AnyArchitecture,
+    PretrainedDirectory,
+    open_directory,
+    restore_architecture,
+    save_architecture,
 )
-from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._model import PretrainedModel
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.pretrained._stack import learning_rates, make_pretrained, stack_encoders
 from graphattn.options import ParsingOptions
@@ -47,10 +49,10 @@ class PretrainedInputs(TextInputs):
     uses_pretrained = True
     options: InputOptions
     vocabulary: PretrainedVocabulary
-    architecture: Architecture
+    architecture: AnyArchitecture
     embedding_name = "embedding"
-    _lower: PretrainedEncoder
-    _folder: Any = None
+    _lower: PretrainedModel
+    _source: PretrainedDirectory | None = None
     """Where the weights are read, until the layers are made."""
 
     def __init__(self, options: InputOptions, pretrained: PretrainedOptions):
@@ -65,9 +67,8 @@ class PretrainedInputs(TextInputs):
     @override
     def fit(self, texts: Texts, seed: int) -> Texts:
         assert self.pretrained.pretrained is not None
-        self._folder = find_transformer(self.pretrained.pretrained)
-        self.architecture = read_architecture(self._folder)
-        self.vocabulary = read_vocabulary(self._folder, self.architecture)
+        self._source = open_directory(find_transformer(self.pretrained.pretrained))
+        self.architecture, self.vocabulary = self._source.architecture, self._source.read_vocabulary()
         if self.joins_pairs:
             check_segments(self.vocabulary, self.architecture)
         self.fit_features(texts)
@@ -95,8 +96,8 @@ class PretrainedInputs(TextInputs):
 
     @override
     def make_layers(self, encoder: EncoderOptions, dropout: float) -> InputLayers:
-        self._lower = make_pretrained(self.pretrained, self.architecture, self._folder)
-        self._folder = None
+        self._lower = make_pretrained(self.pretrained, self.architecture, self._source)
+        self._source = None
         embedding = self.make_embedding()
         widths = self.list_widths(encoder)
         options = encoder.for_parts(widths)
@@ -168,17 +169,17 @@ class PretrainedInputs(TextInputs):
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {**super().config_types(), "architecture": Architecture}
+        return {**super().config_types(), **ARCHITECTURE_TYPES}
 
     @override
     def to_config(self) -> dict[str, Any]:
-        return {**super().to_config(), "architecture": self.architecture.to_dict()}
+        return {**super().to_config(), **save_architecture(self.architecture)}
 
     @override
     def restore(self, config: Mapping[str, Any], tokenizer: str, weights: Mapping[str, Any]) -> None:
         super().restore(config, tokenizer, weights)
         self.vocabulary = PretrainedVocabulary.from_json(tokenizer)
-        self.architecture = Architecture.from_dict(config["architecture"])
+        self.architecture = restore_architecture(config)
 
 
 class PretrainedSources(PretrainedInputs):

@@ -137,8 +137,8 @@ def digest_directory(folder: Path) -> str:
     digest = hashlib.sha256()
     configs = sorted(path for pattern in ("*.json", "*/*.json") for path in folder.glob(pattern) if path.is_file())
     most = dict.fromkeys(configs, NAMES)
-    for path in [*configs, *_find_weight_files(_transformer_folder(folder))]:
-        with _explain_errors(path):
+    for path in [*configs, *find_weight_files(_transformer_folder(folder))]:
+        with explain_errors(path):
             digest.update(file_sha256(path, most.get(path)).encode())
     return digest.hexdigest()
 
@@ -152,7 +152,7 @@ def find_file(folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def _explain_errors(path: Path) -> Iterator[None]:
+def explain_errors(path: Path) -> Iterator[None]:
     """Name a file that cannot be read, such as a named pipe or a pointer of Git LFS."""
     try:
         yield
@@ -169,7 +169,7 @@ def read_json(folder: Path, name: str, like: str | None = None) -> Any:
     """
     path = find_file(folder, name)
     try:
-        with _explain_errors(path):
+        with explain_errors(path):
             values = json.loads(read_text(path, SETTINGS))
         check_json(values, _TYPES.get(like or name, dict[str, Any]), "")
     except (ValueError, RecursionError) as error:
@@ -177,9 +177,9 @@ def read_json(folder: Path, name: str, like: str | None = None) -> Any:
     return values
 
 
-def read_architecture(folder: Path) -> Architecture:
-    """The architecture in the directory's ``config.json``, with its other settings."""
-    config = read_json(folder, CONFIG)
+def read_config(folder: Path) -> dict[str, Any]:
+    """The directory's ``config.json``; an error for one that is not of a whole model of Hugging Face."""
+    config: dict[str, Any] = read_json(folder, CONFIG)
     if {"format_version", "task"} <= config.keys():
         raise ModelDirectoryError(
             f"{folder} is a model of GraphAttn, not of Hugging Face. Read it with `graphattn.load`, or continue its "
@@ -187,18 +187,24 @@ def read_architecture(folder: Path) -> Architecture:
         )
     if (folder / ADAPTER).exists():
         raise ModelDirectoryError(f"{folder} has an {ADAPTER}: merge the adapter into the model with peft, and save it")
+    return config
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """The architecture in the directory's ``config.json``, with its other settings."""
+    config = read_config(folder)
     try:
         architecture = Architecture.of(config)
     except ModelDirectoryError as error:
         raise ModelDirectoryError(f"{folder}: {error}") from None
     with ExitStack() as stack:
         has_pooler = "pooler.dense.weight" in _open_tensors(folder, stack)
-    files = _read_side_files(folder)
+    files = read_side_files(folder)
     files[CONFIG] = {name: value for name, value in config.items() if name.endswith("_token_id")}
     return replace(architecture, has_pooler=has_pooler, side_files=files)
 
 
-def _read_side_files(folder: Path) -> dict[str, Any]:
+def read_side_files(folder: Path) -> dict[str, Any]:
     """Other settings, name -> contents; early models of sentence-transformers have some in the directory above."""
     early = "0_Transformer"
     root = folder.parent if folder.name == early else folder
@@ -220,7 +226,7 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
         )
     path = find_file(folder, TOKENIZER)
     options = architecture.side_files.get(TOKENIZER_CONFIG, {})
-    with _explain_errors(path):
+    with explain_errors(path):
         text = read_text(path, NAMES, errors="replace")
     try:
         tokenizer = Tokenizer.from_str(text)
@@ -278,9 +284,9 @@ def read_weights(folder: Path, architecture: Architecture, shapes: Mapping[str, 
 def _open_tensors(folder: Path, stack: ExitStack) -> dict[str, tuple[TensorFile, str]]:
     """Name without prefix -> open file, name in the file."""
     tensors: dict[str, tuple[TensorFile, str]] = {}
-    for path in _find_weight_files(folder):
+    for path in find_weight_files(folder):
         try:
-            with _explain_errors(path):
+            with explain_errors(path):
                 file = stack.enter_context(TensorFile(path))
         except ValueError as error:
             raise ModelDirectoryError(f"{path} is damaged ({error}). Download it again") from None
@@ -288,7 +294,8 @@ def _open_tensors(folder: Path, stack: ExitStack) -> dict[str, tuple[TensorFile,
     return tensors
 
 
-def _find_weight_files(folder: Path) -> list[Path]:
+def find_weight_files(folder: Path) -> list[Path]:
+    """The files of safetensors of a directory."""
     if (folder / WEIGHTS).exists():
         return [find_file(folder, WEIGHTS)]
     if (folder / INDEX).exists():

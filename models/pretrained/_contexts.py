@@ -51,7 +51,7 @@ class LayerWatcher(Watcher):
     """
 
     def __init__(self, model: nn.Module, context: str):
-        config = _read_config(model, context)
+        config = read_config(model, context)
         try:
             self.layers, self.heads = int(config.num_hidden_layers), int(config.num_attention_heads)
         except (AttributeError, TypeError) as error:
@@ -314,7 +314,7 @@ def _name_edges(count: int, lengths: Ints) -> str:
     return "causal" if count == int((lengths.astype(np.int64) * (lengths + 1) // 2).sum()) else "edges"
 
 
-def _read_config(model: nn.Module, context: str) -> Any:
+def read_config(model: nn.Module, context: str) -> Any:
     """The configuration of a model's layers."""
     config: Any = getattr(model, "config", None)
     if not hasattr(config, "get_text_config"):

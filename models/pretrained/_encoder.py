@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -21,25 +18,13 @@ from graphattn._devices import to_device
 from graphattn._edges import Edges, edges_of, features_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
-from graphattn._validation import require_choice, require_range
-from graphattn.builders import TextGraphBuilder
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
-from graphattn.builders._word_boundaries import Source
-from graphattn.builders.relations import Relation
-from graphattn.exceptions import ConfigError, DataError
 from graphattn.layers._dropout import Dropout
-from graphattn.layers._linear import Embedding, Linear, embedding, multiplies_in_bfloat16, pad_rows
-from graphattn.models._encoders.base import Encoder, LayerWeights, append_layer, is_too_long_to_keep
-from graphattn.models._encoders.relation_heads import head_relation
-from graphattn.models._options import resolve_precision
+from graphattn.layers._linear import Embedding, Linear, multiplies_in_bfloat16, pad_rows
+from graphattn.models._encoders.base import LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models.pretrained._architecture import Architecture
-from graphattn.models.pretrained._checkpoint import (
-    find_transformer,
-    read_architecture,
-    read_vocabulary,
-    read_weights,
-)
+from graphattn.models.pretrained._checkpoint import read_weights
 from graphattn.models.pretrained._export import NativeHead, write_directory
 from graphattn.models.pretrained._layers import (
     HeadRange,
@@ -49,21 +34,10 @@ from graphattn.models.pretrained._layers import (
     make_norm,
     parse_layer_heads,
 )
+from graphattn.models.pretrained._model import PretrainedEmbedding, PretrainedModel
 
 MAX_DISTANCE = 128
 """Longer distances share MPNet's last bucket."""
-
-
-class PretrainedEmbedding(nn.Module):
-    """The word vectors of a pretrained model."""
-
-    def __init__(self, count: int, width: int):
-        super().__init__()
-        self.trained = nn.Parameter(torch.empty(count, width).normal_(std=0.02))
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """(N,) -> (N, width)."""
-        return embedding(self.trained, ids)
 
 
 class Pooler(nn.Module):
@@ -75,7 +49,7 @@ class Pooler(nn.Module):
         self.register_buffer("bias", torch.zeros(width))
 
 
-class PretrainedEncoder(Encoder):
+class PretrainedEncoder(PretrainedModel):
     """BERT, RoBERTa, DistilBERT, ELECTRA, MPNet or ModernBERT on graphs.
 
     A batch is one graph without padding, so its cost is that of its edges. With the edges of pretraining, the states
@@ -100,19 +74,14 @@ class PretrainedEncoder(Encoder):
     torch.Size([6, 384])
     """
 
-    embedding: PretrainedEmbedding | None
-    vocabulary: PretrainedVocabulary | None = None
-    is_quantized = False
+    architecture: Architecture
 
     def __init__(
         self, architecture: Architecture, *, heads: str | Mapping[str, int] | None = None, max_length: int | None = None
     ):
-        super().__init__()
-        self.architecture, self.width = architecture, architecture.hidden
-        self.max_length = architecture.max_length if max_length is None else max_length
-        require_range("max_length", self.max_length, min=1)
+        super().__init__(architecture, max_length)
         self.layer_heads = parse_layer_heads(heads or "", architecture.heads, architecture.relations)
-        self.gradient_checkpointing, self.frozen_layers, self.frozen_embedding = False, 0, False
+        self.frozen_layers, self.frozen_embedding = 0, False
         width = architecture.embedding
         self.embedding = PretrainedEmbedding(architecture.vocabulary, width)
         rows = architecture.position_offset + self.max_length if architecture.positions else 0
@@ -129,48 +98,6 @@ class PretrainedEncoder(Encoder):
         self.pooler = Pooler(architecture.hidden) if architecture.has_pooler else None
 
     @classmethod
-    def from_directory(
-        cls,
-        directory: str | Path,
-        *,
-        heads: str | Mapping[str, int] | None = None,
-        max_length: int | None = None,
-        extend_positions: str = "copy",
-        precision: str = "32",
-    ) -> Self:
-        """Read a Hugging Face directory, or download a model from the hub.
-
-        Parameters
-        ----------
-        directory : with ``config.json`` and ``model.safetensors``; or a name on the hub
-        heads, max_length : as for the class
-        extend_positions : position vectors beyond those of the model are ``"copy"``, copies (Beltagy et al. 2020,
-            section 5), or ``"interpolate"``
-        precision : of linear layers: ``"32"``; or ``"int8"``, for predictions on a CPU
-
-        Raises
-        ------
-        ModelDirectoryError
-            when the directory is incomplete, damaged, or of an unknown family
-        ConfigError
-            for heads that do not fit the model, or an unknown ``extend_positions`` or ``precision``
-        """
-        require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
-        require_choice("precision", precision, ("32", "int8"))
-        folder = find_transformer(directory)
-        architecture = read_architecture(folder)
-        encoder = cls.from_weights(
-            folder, architecture, heads=heads, max_length=max_length, extend_positions=extend_positions
-        )
-        encoder.vocabulary = read_vocabulary(folder, architecture)
-        if resolve_precision(precision) == "int8":
-            from graphattn.layers._int8 import quantize  # loads the compiler of kernels
-
-            quantize(encoder)
-            encoder.is_quantized = True
-        return encoder
-
-    @classmethod
     def from_weights(
         cls,
         folder: Path,
@@ -180,7 +107,7 @@ class PretrainedEncoder(Encoder):
         max_length: int | None,
         extend_positions: str,
     ) -> Self:
-        """:meth:`from_directory` of a directory whose architecture is known, without its tokenizer."""
+        """Read a directory of a known architecture, without its tokenizer; arguments as for :meth:`from_directory`."""
         with torch.device("meta"):
             encoder = cls(architecture, heads=heads, max_length=max_length)
         shapes = {name: weight.shape for name, weight in encoder.state_dict().items()}
@@ -194,6 +121,7 @@ class PretrainedEncoder(Encoder):
         encoder.load_state_dict(weights, assign=True)
         return encoder.eval()
 
+    @override
     def to_huggingface(
         self,
         directory: str | Path,
@@ -203,24 +131,7 @@ class PretrainedEncoder(Encoder):
         head: NativeHead | None = None,
         missing: Sequence[str] = (),
     ) -> None:
-        """Write a directory for ``transformers`` and ``sentence-transformers``, with the same ids, states and vectors.
-
-        Parameters
-        ----------
-        directory : a new directory
-        embedding, vocabulary : word vectors and tokenizer of an encoder that has none of its own
-        head, missing : a head that ``transformers`` has, or what it lacks of the model, for the directory's README
-
-        Raises
-        ------
-        ConfigError
-            when heads have other edges than in pretraining, which ``transformers`` lacks, or the directory exists
-        DataError
-            when the directory cannot be written
-        """
-        heads = self.architecture.heads
-        if self.layer_heads != [{relation: heads} for relation in self.architecture.relations]:
-            raise ConfigError("transformers has no other edges than those of pretraining; keep these edges")
+        self.check_edges_of_pretraining()
         vocabulary = self.vocabulary if vocabulary is None else vocabulary
         assert vocabulary is not None
         weights = self.state_dict()
@@ -236,63 +147,13 @@ class PretrainedEncoder(Encoder):
             missing=missing,
         )
 
-    def batch(self, texts: Sequence[Source]) -> TextBatch:
-        """The graph of some texts, for :meth:`forward`.
+    @property
+    @override
+    def device(self) -> torch.device:
+        return self.norm.weight.device
 
-        Parameters
-        ----------
-        texts : raw texts, lists of words, or sentences
-
-        Raises
-        ------
-        DataError
-            when a text is longer than ``max_length``
-        ConfigError
-            when the encoder was not read from a directory
-        """
-        if self.vocabulary is None:
-            raise ConfigError("the encoder has no tokenizer; read it with from_directory")
-        builder = TextGraphBuilder(self.relations(), vocabulary=self.vocabulary)
-        layout = builder.join([builder.layout(texts)])
-        self.check_lengths(layout.lengths)
-        return builder.text_batch(layout)
-
-    def check_lengths(
-        self,
-        lengths: npt.NDArray[np.integer],
-        numbers: Sequence[int] | None = None,
-        *,
-        where: str = "",
-        options: Sequence[str] = ("max_length", "heads"),
-    ) -> None:
-        """Raise DataError when a text is longer than ``max_length``.
-
-        Parameters
-        ----------
-        lengths : (B,) tokens of each text
-        numbers : of the texts in the user's data, from 0; in order when None
-        where : the user's data, such as ``"dev set"``
-        options : what the user calls the maximum length and the heads
-        """
-        length, heads = options
-        for row in np.flatnonzero(lengths > self.max_length).tolist():
-            number = row if numbers is None else numbers[row]
-            text = f"text {number + 1}" if where or len(lengths) > 1 else "the text"
-            text += f" of the {where}" if where else ""
-            raise DataError(
-                f"{text} has {lengths[row]:,} tokens; the model reads {self.max_length:,}",
-                hint=f"Split or shorten it, or let the model read longer texts with {{{length}}} and windows, "
-                f"{{{heads}=window:257|global}}.",
-                options=options,
-            )
-
+    @override
     def freeze(self, tuned_layers: int) -> None:
-        """Freeze the word vectors and all but the last layers, and turn off their dropout.
-
-        Parameters
-        ----------
-        tuned_layers : number of layers that are trained
-        """
         for parameter in self.parameters():
             parameter.requires_grad_(False)
         self.frozen_layers, self.frozen_embedding = max(len(self.layers) - tuned_layers, 0), True
@@ -300,14 +161,8 @@ class PretrainedEncoder(Encoder):
             layer.requires_grad_(tuned_layers > 0)
         self.train(self.training)
 
+    @override
     def learning_rates(self, maximum: float, decay: float) -> dict[str, float]:
-        """Parameter -> its learning rate: ``maximum`` in the last layer, times ``decay`` in each one below.
-
-        Parameters
-        ----------
-        maximum : rate of the last layer
-        decay : factor from a layer to the one below
-        """
         depth = len(self.layers)
         rates = {}
         for name, _ in self.named_parameters():
@@ -316,42 +171,16 @@ class PretrainedEncoder(Encoder):
         return rates
 
     @override
-    def train(self, mode: bool = True) -> Self:
-        if mode and self.is_quantized:
-            raise ConfigError("int8 is for predictions; read the model with {precision=32}", options=("precision",))
-        super().train(mode)
-        if self.frozen_embedding:
-            for part in [self.dropout, *self.layers[: self.frozen_layers]]:
-                part.eval()
-        return self
-
-    @override
-    def relations(self) -> list[Relation]:
-        names = dict.fromkeys(name for heads in self.layer_heads for name in heads)
-        return [head_relation(name) for name in names]
-
-    @override
-    def heads_along(self) -> dict[str, int]:
-        return dict(sum(map(Counter, self.layer_heads), Counter()))
+    def list_frozen_modules(self) -> Sequence[nn.Module]:
+        return [self.dropout, *self.layers[: self.frozen_layers]] if self.frozen_embedding else []
 
     @override
     def forward(
         self, graph: TextBatch, tokens: Tensor | None = None, *, weights: list[LayerWeights] | None = None
     ) -> Tensor:
-        """Encode.
-
-        Parameters
-        ----------
-        graph : a batch with this encoder's relations; its tokens have an ``id`` and may have a ``segment``
-        tokens : (N, embedding width) word vectors; those of the ids when None
-        weights : list to which each layer's attention weights are appended
-
-        Returns
-        -------
-        (N, width); of all families but ModernBERT in bfloat16 under autocast to it, on a CPU and without gradients
-        """
+        """Encode; in bfloat16 of all families but ModernBERT under autocast, on a CPU and without gradients."""
         features = features_of(graph, TOKEN)
-        device = self.norm.weight.device
+        device = self.device
         if tokens is None:
             assert self.embedding is not None
             tokens = self.embedding(to_device(features["id"], device))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -40,13 +40,15 @@ class MaskEdges:
     """The pairs that a mask shows, as edges between the rows of a flattened batch.
 
     Of a padded batch, ``visible`` is the (B, Lq or 1, Lk) mask; of packed texts, ``packed_lengths`` are (B,). ``bias``
-    are (E, 1 or heads) scores in CSC order that the mask adds.
+    are (E, 1 or heads) scores in CSC order that the mask adds. ``rule`` is the function of the family's mask, whose
+    arguments are those of ``sdpa_mask``; None for all pairs.
     """
 
     edges: Edges
     visible: Tensor | None = None
     packed_lengths: Ints | None = None
     bias: Tensor | None = None
+    rule: Callable[..., Tensor] | None = None
 
     @cached_property
     def real(self) -> Tensor:
@@ -115,18 +117,23 @@ class Watcher:
 WATCHERS: WeakKeyDictionary[nn.Module, list[Watcher]] = WeakKeyDictionary()
 """Module -> the open contexts of its model, outermost first."""
 _PACKED: ContextVar[Ints | None] = ContextVar("_PACKED", default=None)
+_READS_MASKS: ContextVar[bool] = ContextVar("_READS_MASKS", default=True)
 _READ_MASKS: Any = WeakTensorKeyDictionary()
 """Mask -> its :class:`MaskEdges`, since all layers share it."""
 
 
 @contextmanager
-def packed(lengths: Ints) -> Iterator[None]:
-    """Let a model read the texts of these lengths as one row, one after another, without padding."""
-    token = _PACKED.set(lengths)
+def packed(lengths: Ints, *, reads_masks: bool = True) -> Iterator[None]:
+    """Let a model read the texts of these lengths as one row, one after another, without padding.
+
+    Where a watcher chooses the edges of all layers, nothing ``reads_masks``, which take memory by the square of a text.
+    """
+    tokens = _PACKED.set(lengths), _READS_MASKS.set(reads_masks)
     try:
         yield
     finally:
-        _PACKED.reset(token)
+        _PACKED.reset(tokens[0])
+        _READS_MASKS.reset(tokens[1])
 
 
 def make_mask(
@@ -154,9 +161,11 @@ def make_mask(
         return eager_mask(
             batch_size, q_length, kv_length, q_offset, kv_offset, attention_mask=attention_mask, **settings
         )
+    if not _READS_MASKS.get():
+        return _all_edges_of(lengths, torch.device(settings.get("device", "cpu")))
     longest = int(lengths.max())
     visible: Any = sdpa_mask(1, longest, longest, **settings)
-    return MaskEdges(_repeat_mask(visible[0, 0], lengths), packed_lengths=lengths)
+    return MaskEdges(_repeat_mask(visible[0, 0], lengths), packed_lengths=lengths, rule=partial(sdpa_mask, **settings))
 
 
 def _repeat_mask(visible: Tensor, lengths: Ints) -> Edges:

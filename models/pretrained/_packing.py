@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from graphattn._ragged import Ints, count_up
 from graphattn.exceptions import ConfigError
-from graphattn.models.pretrained._contexts import LayerWatcher, watching
+from graphattn.models.pretrained._contexts import LayerWatcher, read_config, watching
 from graphattn.models.pretrained._interface import WATCHERS, packed
 
 _CONTEXT = "pack(...)"
@@ -60,24 +60,28 @@ class PackedModel:
             raise ConfigError(f"text {int(lengths.argmin())} has no ids; leave it out, or give it special tokens")
         if not len(lengths):
             return []
-        names = _parameters(self.model)
         device = next(self.model.parameters()).device
-        inputs: dict[str, Any] = {"input_ids": _join(input_ids, device)}
-        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-        if "position_ids" in names:
-            positions = torch.from_numpy(count_up(lengths)).to(device).long()
-            inputs["position_ids"] = positions[None] + self.first_position
+        segments = None
         if token_type_ids is not None:
             self._check_segments(token_type_ids, lengths)
-            inputs["token_type_ids"] = _join(token_type_ids, device)
-        if "use_cache" in names:
-            inputs["use_cache"] = False
+            segments = _join(token_type_ids, device)
+        inputs = self.make_inputs(lengths, _join(input_ids, device), segments)
         with packed(lengths), watching(self.model, LayerWatcher(self.model, _CONTEXT)):
-            states = _last_states(self.model(**inputs))
+            states = last_states(self.model(**inputs))
         return list(states[0].split(lengths.tolist()))
 
+    def make_inputs(self, lengths: Ints, ids: Tensor, segments: Tensor | None) -> dict[str, Any]:
+        """The arguments of the model for texts of these (B,) lengths, whose ids and segments are (1, N)."""
+        names, inputs = list_parameters(self.model), {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if "position_ids" in names:
+            positions = torch.from_numpy(count_up(lengths)).to(ids.device).long()
+            inputs["position_ids"] = positions[None] + self.first_position
+        if segments is not None:
+            inputs["token_type_ids"] = segments
+        return {**inputs, "use_cache": False} if "use_cache" in names else inputs
+
     def _check_segments(self, token_type_ids: Sequence[Ids], lengths: Ints) -> None:
-        if "token_type_ids" not in _parameters(self.model):
+        if "token_type_ids" not in list_parameters(self.model):
             raise ConfigError(f"a {type(self.model).__name__} takes no token_type_ids; leave them out")
         if [len(ids) for ids in token_type_ids] != lengths.tolist():
             raise ConfigError("token_type_ids has other numbers of tokens than input_ids; give one for each id")
@@ -111,32 +115,48 @@ def pack(model: nn.Module, pad: int | None = None) -> PackedModel:
     >>> [tuple(states.shape) for states in packed([[2, 7, 8, 3], [2, 9, 3]])]
     [(4, 16), (3, 16)]
     """
-    watcher = LayerWatcher(model, _CONTEXT)
+    config = read_config(model, _CONTEXT)
     if WATCHERS.get(model):
         raise ConfigError(f"call {_CONTEXT} before `with edges(model, ...)` and `with capture(model)`")
-    config: Any = model.config
-    config = config.get_text_config()
+    try:
+        return PackedModel(model, find_first_position(model, pad))
+    except ConfigError as error:
+        raise ConfigError(
+            f"texts cannot be packed for a model of type {config.model_type!r} ({error}); give the model padded batches"
+        ) from error
+
+
+def find_first_position(model: nn.Module, pad: int | None = None, *, context: str = _CONTEXT) -> int:
+    """Find the number of a text's first position for :class:`PackedModel`; arguments as for :func:`pack`.
+
+    ``context`` is what errors say cannot be used.
+
+    Raises
+    ------
+    ConfigError
+        with the reason why states of packed texts are not those of single texts
+    """
+    config = read_config(model, context)
     pad = getattr(config, "pad_token_id", None) if pad is None else pad
-    firsts = [0] if pad is None or "position_ids" not in _parameters(model) else [0, pad + 1]
+    firsts = [0] if pad is None or "position_ids" not in list_parameters(model) else [0, pad + 1]
     try:
         texts = _draw_texts(config.vocab_size, pad)
         with torch.no_grad(), _evaluating(model):
-            with watching(model, watcher):  # so that layers without edges are the reason, if there are any
+            with watching(model, LayerWatcher(model, context)):  # so that layers without edges are the reason
                 expected = torch.cat([_read_alone(model, ids) for ids in texts])
             for first in firsts:
-                packed_model = PackedModel(model, first)
-                if _are_close(torch.cat(packed_model(texts)), expected):
-                    return packed_model
-    except ConfigError as error:
-        raise ConfigError(_explain(config.model_type, str(error))) from error
+                if _are_close(torch.cat(PackedModel(model, first)(texts)), expected):
+                    return first
+    except ConfigError:
+        raise
     except Exception as error:  # a family's own code may fail on edges in place of a mask in any way
-        raise ConfigError(_explain(config.model_type, f"{type(error).__name__}: {error}")) from error
-    raise ConfigError(_explain(config.model_type, "it mixes texts that are next to each other"))
+        raise ConfigError(f"{type(error).__name__}: {error}") from error
+    raise ConfigError("it mixes texts that are next to each other")
 
 
 def _read_alone(model: nn.Module, ids: Tensor) -> Tensor:
     row = ids[None].to(next(model.parameters()).device)
-    return _last_states(model(input_ids=row, attention_mask=torch.ones_like(row)))[0]
+    return last_states(model(input_ids=row, attention_mask=torch.ones_like(row)))[0]
 
 
 @contextmanager
@@ -151,7 +171,8 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def _parameters(model: nn.Module) -> Any:
+def list_parameters(model: nn.Module) -> Any:
+    """The parameters of a model's ``forward``, by name."""
     return inspect.signature(model.forward).parameters
 
 
@@ -160,7 +181,8 @@ def _join(texts: Sequence[Ids], device: torch.device) -> Tensor:
     return torch.cat([torch.as_tensor(ids, dtype=torch.long, device=device) for ids in texts])[None]
 
 
-def _last_states(output: Any) -> Tensor:
+def last_states(output: Any) -> Tensor:
+    """The states of the last layer in the output of a base model."""
     if not hasattr(output, "last_hidden_state"):
         raise ConfigError("its output has no last_hidden_state; give its base model, model.base_model")
     states: Tensor = output.last_hidden_state
@@ -180,7 +202,3 @@ def _are_close(states: Tensor, expected: Tensor) -> bool:
     least, units = _TOLERANCE
     tolerance = max(least, units * torch.finfo(expected.dtype).eps)
     return bool((states - expected).abs().max() <= tolerance * expected.abs().max().clamp(min=1e-6))
-
-
-def _explain(family: str, reason: str) -> str:
-    return f"texts cannot be packed for a model of type {family!r} ({reason}); give the model padded batches"

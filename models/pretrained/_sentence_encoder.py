@@ -53,6 +53,7 @@ from graphattn.models.pretrained._directory_settings import (
     check_settings,
 )
 from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._model import PretrainedModel
 from graphattn.models.pretrained._search import find_nearest
 from graphattn.models.training._plain_torch import plain_torch
 from graphattn.options import Parameters
@@ -88,7 +89,7 @@ class HeadlessModel(nn.Module):
 
     cross_heads = 0
 
-    def __init__(self, encoder: PretrainedEncoder):
+    def __init__(self, encoder: PretrainedModel):
         super().__init__()
         self.encoder = encoder
 
@@ -217,7 +218,7 @@ class SentenceEncoder(Parameters):
     def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """:meth:`transform` as an array, under the name that classifiers have."""
         corpus, _ = self._encode(X)
-        device = self.encoder_.norm.weight.device
+        device = self.encoder_.device
 
         def encode_batch(batch: Batch, _: list[int]) -> Computed:
             with torch.autocast(device.type, torch.bfloat16, enabled=self.precision_ == "bf16"):

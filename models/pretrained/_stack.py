@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +16,8 @@ from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Linear
 from graphattn.models._encoders import make_encoder
 from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeights, NoEncoderOptions
-from graphattn.models.pretrained._architecture import Architecture
-from graphattn.models.pretrained._encoder import PretrainedEncoder
+from graphattn.models.pretrained._directories import AnyArchitecture, PretrainedDirectory, make_model
+from graphattn.models.pretrained._model import PretrainedModel
 from graphattn.models.pretrained._options import PretrainedOptions
 
 
@@ -29,7 +28,7 @@ class StackedEncoder(Encoder):
     """
 
     def __init__(
-        self, lower: PretrainedEncoder, upper: Encoder | None, project: nn.Module, *, width: int, dropout: float
+        self, lower: PretrainedModel, upper: Encoder | None, project: nn.Module, *, width: int, dropout: float
     ):
         super().__init__()
         self.lower, self.upper, self.project, self.width = lower, upper, project, width
@@ -62,8 +61,8 @@ class StackedEncoder(Encoder):
 
 
 def stack_encoders(
-    lower: PretrainedEncoder, upper: EncoderOptions, widths: Sequence[int], dropout: float
-) -> PretrainedEncoder | StackedEncoder:
+    lower: PretrainedModel, upper: EncoderOptions, widths: Sequence[int], dropout: float
+) -> PretrainedModel | StackedEncoder:
     """A pretrained model with another encoder on top, or alone.
 
     ``widths`` are those of a token vector's parts: pretrained states, then other features; ``dropout`` is on the input
@@ -78,16 +77,16 @@ def stack_encoders(
     return StackedEncoder(lower, None, nn.Identity(), width=sum(widths), dropout=0.0)  # the head has dropout
 
 
-def make_pretrained(options: PretrainedOptions, architecture: Architecture, folder: Path | None) -> PretrainedEncoder:
-    """The pretrained model that the options describe, to be trained; without a folder its weights are loaded later."""
+def make_pretrained(
+    options: PretrainedOptions, architecture: AnyArchitecture, source: PretrainedDirectory | None
+) -> PretrainedModel:
+    """The pretrained model that the options describe, to be trained; without a source its weights are loaded later."""
     heads, length = options.pretrained_heads, options.pretrained_length
     try:
-        if folder is None:
-            lower = PretrainedEncoder(architecture, heads=heads, max_length=length)
+        if source is None:
+            lower = make_model(architecture, heads=heads, max_length=length)
         else:
-            lower = PretrainedEncoder.from_weights(
-                folder, architecture, heads=heads, max_length=length, extend_positions=options.extend_positions
-            )
+            lower = source.read_encoder(heads=heads, max_length=length, extend_positions=options.extend_positions)
     except ConfigError as error:
         error.rename_option("heads", "pretrained_heads")
         raise
@@ -97,10 +96,10 @@ def make_pretrained(options: PretrainedOptions, architecture: Architecture, fold
     return lower.train()
 
 
-def find_pretrained(encoder: nn.Module) -> PretrainedEncoder | None:
+def find_pretrained(encoder: nn.Module) -> PretrainedModel | None:
     """The pretrained model inside an encoder; None if there is none."""
     lower = encoder.lower if isinstance(encoder, StackedEncoder) else encoder
-    return lower if isinstance(lower, PretrainedEncoder) else None
+    return lower if isinstance(lower, PretrainedModel) else None
 
 
 def learning_rates(options: PretrainedOptions, encoder: Encoder, *, embedding: str = "embedding") -> dict[str, float]:
@@ -108,7 +107,7 @@ def learning_rates(options: PretrainedOptions, encoder: Encoder, *, embedding: s
 
     ``embedding`` is the model's module with the pretrained vectors of words.
     """
-    lower, prefix = find_pretrained(encoder), "encoder." if isinstance(encoder, PretrainedEncoder) else "encoder.lower."
+    lower, prefix = find_pretrained(encoder), "encoder." if isinstance(encoder, PretrainedModel) else "encoder.lower."
     assert lower is not None
     rates = lower.learning_rates(options.tuning_rate, options.layer_decay)
     return {f"{embedding}.trained": min(rates.values()), **{f"{prefix}{name}": rate for name, rate in rates.items()}}

@@ -110,8 +110,8 @@ def configure_tokenizer(tokenizer: Tokenizer, options: Mapping[str, Any], name: 
         _check_ends(tokenizer, special, *ends)
     inputs = options.get("model_input_names")
     drops_segments = name in _WITHOUT_SEGMENTS if inputs is None else "token_type_ids" not in inputs
-    if drops_segments and any(chain(special.pair.texts, *special.pair.segments)):
-        tokenizer.post_processor = _clear_segments(tokenizer, special)
+    if drops_segments:
+        clear_segments(tokenizer)
 
 
 def _change_steps(tokenizer: Tokenizer, options: Mapping[str, Any]) -> None:
@@ -139,12 +139,15 @@ def _check_ends(tokenizer: Tokenizer, special: SpecialTokens, begin: Any, end: A
             )
 
 
-def _clear_segments(tokenizer: Tokenizer, special: SpecialTokens) -> processors.PostProcessor:
-    """The special tokens of a tokenizer, with segment 0 for all tokens."""
+def clear_segments(tokenizer: Tokenizer) -> None:
+    """Give all tokens the segment 0."""
+    special = SpecialTokens.of(tokenizer)
+    if not any(chain(special.pair.texts, *special.pair.segments)):
+        return
     templates = special.single, special.pair
     words = {index: str(tokenizer.id_to_token(index)) for template in templates for index in chain(*template.ids)}
     single, pair = ([[words[index] for index in group] for group in template.ids] for template in templates)
-    return processors.TemplateProcessing(
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=[*single[0], "$A", *single[1]],
         pair=[*pair[0], "$A", *pair[1], "$B:0", *pair[2]],
         special_tokens=[(word, index) for index, word in words.items()],

@@ -22,7 +22,7 @@ from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import INPUTS
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
-from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.pretrained._directories import ARCHITECTURE_TYPES
 from graphattn.models.pretrained._options import FINE_TUNING
 from graphattn.models.training._hints import hint_at_empty_inputs
 
@@ -216,7 +216,7 @@ class Task:
     def config_types(cls) -> dict[str, Any]:
         """Name -> JSON type of the values of :meth:`to_config`, and of those of the inputs."""
         weights = str | list[list[Any]] | None
-        inputs = {"widths": list[int] | None, "architecture": Architecture | None}
+        inputs = {"widths": list[int] | None, **ARCHITECTURE_TYPES}
         return {**TextInputs.config_types(), **inputs, "class_weight": weights}
 
     def to_config(self) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import InputOptions
 from graphattn.models._prediction import Predictions, run_model
 from graphattn.models._results.reports import Report
-from graphattn.models.pretrained._architecture import Architecture
+from graphattn.models.pretrained._directories import ARCHITECTURE_TYPES
 from graphattn.models.training._hints import hint_at_empty_texts, hint_at_short_references, hint_at_tokenizer
 from graphattn.models.training._text_metrics import (
     are_short,
@@ -314,7 +314,7 @@ class Translation(Task):
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {"deprels": list[str] | None, "architecture": Architecture | None}
+        return {"deprels": list[str] | None, **ARCHITECTURE_TYPES}
 
     @override
     def list_tokenizers(self, inputs: TextInputs) -> tuple[str, str | None]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from graphattn._scales import Scale
 from graphattn.builders import (
     BinaryPartition,
+    Causal,
     Complete,
     CompoundRelation,
     Dependency,
@@ -57,6 +58,8 @@ RELATIONS = {
     "Membership()": (Membership(), "in"),
     "Order('forward')": (Order("forward"), "forward"),
     "Order('backward')": (Order("backward"), "backward"),
+    "Causal()": (Causal(), "causal"),
+    "Causal(4)": (Causal(4), "causal:4"),
     "Complete()": (Complete(), "all"),
     "Complete(on='word')": (Complete("word"), "all:word"),
     "Dependency(on='word')": (Dependency(), "dependency"),
@@ -154,6 +157,11 @@ def global_edges(length):
     return {("token", "global:2", "token"): [(i, j) for i in range(length) for j in range(length) if min(i, j) < 2]}
 
 
+def causal_edges(length):
+    """Sliding windows of decoders: Beltagy et al. 2020, section 3.2."""
+    return {("token", "causal:3", "token"): [(i, j) for i in range(length) for j in range(i + 1) if i - j < 3]}
+
+
 def star(length):
     """Star-Transformer, section 3.1: a ring of satellites, each connected to the relay, which attends to itself."""
     return {
@@ -164,7 +172,7 @@ def star(length):
     }
 
 
-@pytest.mark.parametrize(("relation", "definition"), [(Global(2), global_edges), (Star(), star)])
+@pytest.mark.parametrize(("relation", "definition"), [(Global(2), global_edges), (Causal(3), causal_edges), (Star(), star)])
 @settings(max_examples=20)
 @given(lengths=st.lists(st.integers(0, 9), max_size=4), cls=st.booleans())
 def test_edges_equal_their_definition(follows, relation, definition, lengths, cls):

@@ -68,6 +68,17 @@ def write_model(model, folder):
     return folder
 
 
+@pytest.fixture
+def write_letter_tokenizer(transformers):
+    """Write a tokenizer of single letters, with its settings, to a directory."""
+
+    def write(folder, **options):
+        names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", **options}
+        transformers.PreTrainedTokenizerFast(tokenizer_object=letter_tokenizer(), **names).save_pretrained(folder)
+
+    return write
+
+
 TEXTS = [
     "Don't stop, unbelievable!",
     "a dog barks  at the Cat",

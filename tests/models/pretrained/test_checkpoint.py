@@ -73,7 +73,7 @@ def test_weights_in_several_files(folder):
 @pytest.mark.parametrize(
     ("family", "values", "message"),
     [
-        ("bert", {"model_type": "t5"}, f"model_type is 't5'; GraphAttn reads {', '.join(FAMILIES)}"),
+        ("bert", {"model_type": "t9"}, f"model_type is 't9'; GraphAttn reads {', '.join(FAMILIES)}"),
         ("bert", {"model_type": ["bert"]}, "model_type is ['bert']; GraphAttn reads "),
         ("bert", {"hidden_act": "mish"}, "its activation is 'mish'"),
         ("bert", {"position_embedding_type": "relative_key"}, "its position_embedding_type is 'relative_key'"),
