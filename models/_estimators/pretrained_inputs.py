@@ -26,15 +26,14 @@ from graphattn.models._options import InputOptions
 from graphattn.models.pretrained._checkpoint import check_segments, find_transformer
 from graphattn.models.pretrained._directories import (
     ARCHITECTURE_TYPES,
-    AnyArchitecture,
-    PretrainedDirectory,
     open_directory,
     restore_architecture,
     save_architecture,
 )
-from graphattn.models.pretrained._model import PretrainedModel
+from graphattn.models.pretrained._model import PretrainedDirectory, PretrainedModel
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.pretrained._stack import learning_rates, make_pretrained, stack_encoders
+from graphattn.models.pretrained._transformers_architecture import AnyArchitecture
 from graphattn.options import ParsingOptions
 
 

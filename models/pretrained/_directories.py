@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,32 +13,14 @@ from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.pretrained._architecture import FAMILIES, Architecture
 from graphattn.models.pretrained._checkpoint import read_architecture, read_config, read_vocabulary
 from graphattn.models.pretrained._encoder import PretrainedEncoder
-from graphattn.models.pretrained._model import PretrainedModel
-from graphattn.models.pretrained._transformers_architecture import TransformersArchitecture
+from graphattn.models.pretrained._model import OPEN_DIRECTORY, PretrainedDirectory, PretrainedModel
+from graphattn.models.pretrained._transformers_architecture import AnyArchitecture, TransformersArchitecture
 
-AnyArchitecture = Architecture | TransformersArchitecture
-"""What is known of a model without its weights."""
 ARCHITECTURE_TYPES: Mapping[str, Any] = {
     "architecture": Architecture | None,
     "transformers": TransformersArchitecture | None,
 }
 """Key in the ``config.json`` of a model of ours -> type of an architecture; one of them is there."""
-
-
-class PretrainedDirectory(ABC):
-    """A directory of a pretrained model: ``architecture`` is read first, the tokenizer and the weights on demand."""
-
-    architecture: AnyArchitecture
-
-    @abstractmethod
-    def read_vocabulary(self) -> PretrainedVocabulary:
-        """The tokenizer."""
-
-    @abstractmethod
-    def read_encoder(
-        self, *, heads: str | Mapping[str, int] | None, max_length: int | None, extend_positions: str
-    ) -> PretrainedModel:
-        """The model with its weights; arguments as for :meth:`PretrainedModel.from_directory`."""
 
 
 class _OwnDirectory(PretrainedDirectory):
@@ -79,6 +60,9 @@ def open_directory(folder: Path) -> PretrainedDirectory:
     from graphattn.models.pretrained._transformers_directory import TransformersDirectory  # imports pandas
 
     return TransformersDirectory(folder, config)
+
+
+OPEN_DIRECTORY.append(open_directory)
 
 
 def make_model(architecture: AnyArchitecture, *, heads: str | None, max_length: int | None) -> PretrainedModel:

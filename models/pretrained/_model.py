@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,7 @@ from graphattn.models._encoders.relation_heads import head_relation
 from graphattn.models._options import resolve_precision
 from graphattn.models.pretrained._checkpoint import find_transformer
 from graphattn.models.pretrained._export import NativeHead
-
-if TYPE_CHECKING:
-    from graphattn.models.pretrained._directories import AnyArchitecture
+from graphattn.models.pretrained._transformers_architecture import AnyArchitecture
 
 
 class PretrainedEmbedding(nn.Module):
@@ -104,10 +102,9 @@ class PretrainedModel(Encoder):
         MissingPackageError
             for a family that needs ``transformers`` without this package
         """
-        from graphattn.models.pretrained._directories import open_directory  # which imports all kinds of encoders
-
         require_choice("extend_positions", extend_positions, ("copy", "interpolate"))
         require_choice("precision", precision, ("32", "int8"))
+        (open_directory,) = OPEN_DIRECTORY
         source = open_directory(find_transformer(directory))
         encoder = source.read_encoder(heads=heads, max_length=max_length, extend_positions=extend_positions)
         encoder.vocabulary = source.read_vocabulary()
@@ -268,3 +265,23 @@ class PretrainedModel(Encoder):
     @override
     def heads_along(self) -> dict[str, int]:
         return dict(sum(map(Counter, self.layer_heads), Counter[Any]()))
+
+
+class PretrainedDirectory(ABC):
+    """A directory of a pretrained model: ``architecture`` is read first, the tokenizer and the weights on demand."""
+
+    architecture: AnyArchitecture
+
+    @abstractmethod
+    def read_vocabulary(self) -> PretrainedVocabulary:
+        """The tokenizer."""
+
+    @abstractmethod
+    def read_encoder(
+        self, *, heads: str | Mapping[str, int] | None, max_length: int | None, extend_positions: str
+    ) -> PretrainedModel:
+        """The model with its weights; arguments as for :meth:`PretrainedModel.from_directory`."""
+
+
+OPEN_DIRECTORY: list[Callable[[Path], PretrainedDirectory]] = []
+"""The function that opens a directory; its module, which imports all kinds of models and this one, puts it here."""

@@ -16,9 +16,10 @@ from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Linear
 from graphattn.models._encoders import make_encoder
 from graphattn.models._encoders.base import Encoder, EncoderOptions, LayerWeights, NoEncoderOptions
-from graphattn.models.pretrained._directories import AnyArchitecture, PretrainedDirectory, make_model
-from graphattn.models.pretrained._model import PretrainedModel
+from graphattn.models.pretrained._directories import make_model
+from graphattn.models.pretrained._model import PretrainedDirectory, PretrainedModel
 from graphattn.models.pretrained._options import PretrainedOptions
+from graphattn.models.pretrained._transformers_architecture import AnyArchitecture
 
 
 class StackedEncoder(Encoder):

@@ -11,7 +11,7 @@ from torch import nn
 
 from graphattn._optional_packages import import_optional
 from graphattn.exceptions import ModelDirectoryError
-from graphattn.models.pretrained._architecture import FAMILIES
+from graphattn.models.pretrained._architecture import FAMILIES, Architecture
 from graphattn.models.pretrained._interface import NAME, register
 from graphattn.models.pretrained._json_schema import Layers, OptionalSize, Size
 
@@ -76,6 +76,10 @@ class TransformersArchitecture:
         if self.has_positions and max_length != self.max_length:
             values[find_length_key(self.family)] = max_length + self.first_position
         return make_model(self.family, values)
+
+
+AnyArchitecture = Architecture | TransformersArchitecture
+"""What is known of a model without its weights."""
 
 
 def clean_config(values: Any) -> Any:

@@ -17,9 +17,8 @@ from graphattn.exceptions import ConfigError, Hint, ModelDirectoryError, warn_ca
 from graphattn.models.pretrained._architecture import FAMILIES
 from graphattn.models.pretrained._checkpoint import find_weight_files, read_side_files
 from graphattn.models.pretrained._contexts import LayerWatcher, watching
-from graphattn.models.pretrained._directories import PretrainedDirectory
 from graphattn.models.pretrained._interface import NAME, Heads, MaskEdges
-from graphattn.models.pretrained._model import PretrainedModel
+from graphattn.models.pretrained._model import PretrainedDirectory, PretrainedModel
 from graphattn.models.pretrained._packing import PackedModel, find_first_position, list_parameters
 from graphattn.models.pretrained._tokenizer_config import check_templates, check_tokenizer, clear_segments
 from graphattn.models.pretrained._transformers_architecture import (

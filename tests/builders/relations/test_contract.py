@@ -172,7 +172,9 @@ def star(length):
     }
 
 
-@pytest.mark.parametrize(("relation", "definition"), [(Global(2), global_edges), (Causal(3), causal_edges), (Star(), star)])
+@pytest.mark.parametrize(
+    ("relation", "definition"), [(Global(2), global_edges), (Causal(3), causal_edges), (Star(), star)]
+)
 @settings(max_examples=20)
 @given(lengths=st.lists(st.integers(0, 9), max_size=4), cls=st.booleans())
 def test_edges_equal_their_definition(follows, relation, definition, lengths, cls):
