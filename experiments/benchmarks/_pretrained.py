@@ -65,6 +65,7 @@ from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import find_transformer, read_architecture, read_vocabulary
 from graphattn.models.pretrained._encoder import resize_positions
+from graphattn.models.pretrained._model import PretrainedModel
 
 LENGTHS = ("questions", "sentences", "reviews", "16x512")
 QUICK = ("4x12", "2x64")
@@ -369,13 +370,13 @@ class GraphModel(ModelContender):
         return super().check_requirements()
 
     @override
-    def load(self, longest: int, device: torch.device, *, backward: bool) -> PretrainedEncoder:
+    def load(self, longest: int, device: torch.device, *, backward: bool) -> PretrainedModel:
         length, number = max(longest, self.architecture.max_length), "int8" if self.is_int8 else "32"
         model = PretrainedEncoder.from_directory(self.directory, heads=self.heads, max_length=length, precision=number)
         return model.to(device)
 
     @override
-    def prepare(self, problem: TextProblem, model: PretrainedEncoder) -> Callable[[], Sequence[GraphInput]]:
+    def prepare(self, problem: TextProblem, model: PretrainedModel) -> Callable[[], Sequence[GraphInput]]:
         builder = TextGraphBuilder(model.relations(), vocabulary=model.vocabulary)
         texts = problem.ids(self.vocabulary)
         sizes = [len(batch) for batch in problem.workload.batches]
@@ -384,7 +385,7 @@ class GraphModel(ModelContender):
         return lambda: list(map(GraphInput, ids, problem.workload.graphs(builder)))
 
     @override
-    def apply(self, model: PretrainedEncoder, batch: GraphInput) -> Tensor:
+    def apply(self, model: PretrainedModel, batch: GraphInput) -> Tensor:
         assert model.embedding is not None
         return model(batch.graph, model.embedding(batch.ids))
 

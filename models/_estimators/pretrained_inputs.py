@@ -69,7 +69,7 @@ class PretrainedInputs(TextInputs):
         self._source = open_directory(find_transformer(self.pretrained.pretrained))
         self.architecture, self.vocabulary = self._source.architecture, self._source.read_vocabulary()
         if self.joins_pairs:
-            check_segments(self.vocabulary, self.architecture)
+            check_segments(self.vocabulary, self.architecture.types)
         self.fit_features(texts)
         self.cut_words = share_of_cut_words(texts, self.vocabulary.splitter)
         return texts

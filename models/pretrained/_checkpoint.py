@@ -250,13 +250,13 @@ def read_vocabulary(folder: Path, architecture: Architecture) -> PretrainedVocab
     return vocabulary
 
 
-def check_segments(vocabulary: PretrainedVocabulary, architecture: Architecture) -> None:
-    """Reject pairs in one sequence with more segments than the model has vectors for."""
+def check_segments(vocabulary: PretrainedVocabulary, types: int) -> None:
+    """Reject pairs in one sequence with more segments than the ``types`` of the model, unless it has none."""
     pair = vocabulary.special_tokens.pair
     count = 1 + max(chain(pair.texts, *pair.segments))
-    if 0 < architecture.types < count:
+    if 0 < types < count:
         raise ConfigError(
-            f"the tokenizer gives the texts of a pair {count} segments, the model has {architecture.types}; set "
+            f"the tokenizer gives the texts of a pair {count} segments, the model has {types}; set "
             "{join_pairs=False}, which encodes the texts apart",
             options=("join_pairs",),
         )

@@ -26,6 +26,8 @@ ARCHITECTURE_TYPES: Mapping[str, Any] = {
 class _OwnDirectory(PretrainedDirectory):
     """A directory of a family that our own code computes."""
 
+    architecture: Architecture
+
     def __init__(self, folder: Path):
         self.folder, self.architecture = folder, read_architecture(folder)
 

@@ -164,8 +164,8 @@ def make_mask(
     if not _READS_MASKS.get():
         return _all_edges_of(lengths, torch.device(settings.get("device", "cpu")))
     longest = int(lengths.max())
-    visible: Any = sdpa_mask(1, longest, longest, **settings)
-    return MaskEdges(_repeat_mask(visible[0, 0], lengths), packed_lengths=lengths, rule=partial(sdpa_mask, **settings))
+    rule: Any = partial(sdpa_mask, **settings)
+    return MaskEdges(_repeat_mask(rule(1, longest, longest)[0, 0], lengths), packed_lengths=lengths, rule=rule)
 
 
 def _repeat_mask(visible: Tensor, lengths: Ints) -> Edges:

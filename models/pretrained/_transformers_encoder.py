@@ -71,7 +71,7 @@ class GivenVectors(nn.Module):
 def detach_embedding(model: nn.Module) -> PretrainedEmbedding:
     """Take the word vectors out of a model, which reads given ones from then on."""
     whole: Any = model
-    table = whole.get_input_embeddings()
+    table: Any = whole.get_input_embeddings()
     if not isinstance(table, nn.Embedding):
         raise ModelDirectoryError("its word vectors are no table of vectors")
     weight = table.weight
@@ -220,7 +220,8 @@ class TransformersEncoder(PretrainedModel):
         again = partial(
             checkpoint, use_reentrant=False, context_fn=lambda: (nullcontext(), self._reading(watcher, lengths))
         )
-        for module in self.model.modules():
+        modules: Iterator[Any] = self.model.modules()
+        for module in modules:
             if hasattr(module, "gradient_checkpointing"):
                 module.gradient_checkpointing = wanted
                 module._gradient_checkpointing_func = again if wanted else None
