@@ -285,9 +285,12 @@ class HeadOptions(Options):
     pooling: str | None = option(
         None,
         "sentence vector: half the sum of [CLS] and the maximum, their concatenation, one of them, the mean, mean and "
-        "maximum concatenated, mean or [CLS] scaled to length 1, or weights per token and feature (default: cls+max, "
-        "max without [CLS]; mtsa: source2token; duo: mean; frozen: as the pretrained model)",
-        choices=("cls+max", "concat", "max", "mean", "mean-max", "cls", "unit-mean", "unit-cls", "source2token"),
+        "maximum concatenated, the last token, mean, [CLS] or last token scaled to length 1, or weights per token and "
+        "feature (default: cls+max, max without [CLS]; mtsa: source2token; duo: mean; frozen: as the pretrained model)",
+        choices=(
+            *("cls+max", "concat", "max", "mean", "mean-max", "cls", "last", "unit-mean", "unit-cls", "unit-last"),
+            "source2token",
+        ),
     )
     head_hidden: int | None = option(
         None, "width of the classifier's hidden layer; 0 for none (default: the encoder's width; duo: 0)", min=0

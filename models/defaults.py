@@ -256,7 +256,7 @@ def _of_frozen_model(task: type[Task], options: Groups, facts: Facts) -> Values:
     pretrained = options["pretrained"]
     if not (pretrained.frozen and pretrained.pretrained and "head" in options and options["head"].pooling is None):
         return {}
-    from graphattn.models.pretrained._sentence_encoder import find_pooling
+    from graphattn.models.pretrained._sentence_settings import find_pooling
 
     return {"head": {"pooling": find_pooling(pretrained.pretrained)}}
 

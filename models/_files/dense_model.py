@@ -201,6 +201,9 @@ class DensePooling(nn.Module):
         first = states[:, 0]
         if self.pooling == "cls":
             return first
+        if self.pooling == "last":
+            is_last = mask - F.pad(mask[:, 1:], (0, 0, 0, 1))  # padding follows the text
+            return (states * is_last).sum(1)
         mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
         if self.pooling == "mean":
             return mean

@@ -26,9 +26,9 @@ def count_pooled_features(pooling: str, width: int) -> int:
 def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
     """(B, F) sentence vectors of (N, F) tokens, zero without any; for :data:`CLS_POOLINGS`, texts begin with ``[CLS]``.
 
-    ``pooling`` is ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"max"``, ``"mean"`` or
-    ``"cls"``; with 2 F features ``"concat"`` (``[CLS]`` and maximum) or ``"mean-max"``. Maximum and mean include
-    ``[CLS]``. ``"unit-mean"`` and ``"unit-cls"`` have length 1.
+    ``pooling`` is ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"max"``, ``"mean"``,
+    ``"cls"`` or ``"last"`` (the last token); with 2 F features ``"concat"`` (``[CLS]`` and maximum) or ``"mean-max"``.
+    Maximum and mean include ``[CLS]``. ``"unit-mean"``, ``"unit-cls"`` and ``"unit-last"`` have length 1.
 
     Examples
     --------
@@ -42,6 +42,8 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
         return _mean(tokens, lengths)
     if pooling == "max":
         return _maximum(tokens, lengths)
+    if pooling == "last":
+        return tokens[(lengths.cumsum(0) - 1).clamp(min=0)] * (lengths > 0).unsqueeze(1)
     if pooling == "mean-max":
         return torch.cat([_mean(tokens, lengths), _maximum(tokens, lengths)], dim=1)
     first = tokens[lengths.cumsum(0) - lengths]

@@ -28,6 +28,7 @@ from graphattn.models.pretrained._directory_settings import (
     ADAPTER,
     ADDED_TOKENS,
     CONFIG,
+    DENSE,
     INDEX,
     MODULES,
     OTHER_SENTENCES,
@@ -41,6 +42,7 @@ from graphattn.models.pretrained._directory_settings import (
     list_tokens,
 )
 from graphattn.models.pretrained._json_schema import (
+    DenseConfig,
     Module,
     PoolingConfig,
     SentenceConfig,
@@ -66,6 +68,7 @@ _TYPES: Mapping[str, Any] = {
     MODULES: list[Module],
     SENTENCES: SentenceConfig,
     POOLING: PoolingConfig,
+    DENSE: DenseConfig,
     OTHER_SENTENCES: SentencesConfig,
 }
 """File -> type of its values; other files are objects."""

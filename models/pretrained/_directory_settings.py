@@ -16,8 +16,9 @@ CONFIG, TOKENIZER, WEIGHTS, INDEX = "config.json", "tokenizer.json", "model.safe
 TOKENIZER_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 MODULES, SENTENCES = "modules.json", "sentence_bert_config.json"
 POOLING, OTHER_SENTENCES = "1_Pooling/config.json", "config_sentence_transformers.json"
-NORMALIZE, ADAPTER = "2_Normalize/config.json", "adapter_config.json"
-POOLINGS = ("mean", "cls", "max")
+NORMALIZE, DENSE, ADAPTER = "2_Normalize/config.json", "3_Dense/config.json", "adapter_config.json"
+POOLINGS = {"mean": "mean", "cls": "cls", "max": "max", "lasttoken": "last"}
+"""Name in ``sentence-transformers`` -> ours."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,10 @@ SETTINGS: Mapping[str, Mapping[str, Use]] = {
         **_all(_NONE, "embedding_dimension word_embedding_dimension"),
     },
     NORMALIZE: _all(_refuse("other vectors are scaled", "sentence_embedding"), "module_input_name module_output_name"),
+    DENSE: {
+        **_all(_USED, "in_features out_features bias activation_function use_residual"),
+        **_all(_refuse("other vectors are mapped", "sentence_embedding"), "module_input_name module_output_name"),
+    },
     OTHER_SENTENCES: {
         **_all(_USED, "prompts default_prompt_name truncate_dim"),
         "model_type": _refuse("it makes no sentence vectors", "SentenceTransformer"),
@@ -135,7 +140,7 @@ SETTINGS: Mapping[str, Mapping[str, Use]] = {
     },
 }
 """File -> key -> what is done with it. Keys of the families are in one table, since none means two things."""
-_MODULE_FILES = (SENTENCES, POOLING)
+_MODULE_FILES = (SENTENCES, POOLING, DENSE)
 """Files whose unknown keys are arguments that ``sentence-transformers`` rejects, too."""
 
 

@@ -116,6 +116,17 @@ class PoolingConfig:
 
 
 @dataclass
+class DenseConfig:
+    """``config.json`` of a dense module."""
+
+    in_features: Size
+    out_features: Size
+    bias: bool | None = None
+    activation_function: str | None = None
+    use_residual: bool | None = None
+
+
+@dataclass
 class SentenceConfig:
     """``sentence_bert_config.json``."""
 

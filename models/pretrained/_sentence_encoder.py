@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn._devices import find_device
@@ -34,27 +32,12 @@ from graphattn.models._estimators.texts import Texts
 from graphattn.models._options import InputOptions, resolve_precision
 from graphattn.models._prediction import Computed, fetch_rows, run_model, token_budget, warn_of_truncation
 from graphattn.models._text_model import in_evaluation
-from graphattn.models.heads._pooling import UNIT, pool
-from graphattn.models.pretrained._checkpoint import (
-    find_directory,
-    find_inside,
-    find_transformer,
-    read_json,
-    read_modules,
-)
-from graphattn.models.pretrained._directory_settings import (
-    CONFIG,
-    NORMALIZE,
-    OTHER_SENTENCES,
-    POOLING,
-    POOLINGS,
-    SENTENCES,
-    TOKENIZER_CONFIG,
-    check_settings,
-)
+from graphattn.models.heads._pooling import pool
+from graphattn.models.pretrained._checkpoint import find_directory
 from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._model import PretrainedModel
 from graphattn.models.pretrained._search import find_nearest
+from graphattn.models.pretrained._sentence_settings import FIX, find_prompt, read_layers, read_settings
 from graphattn.models.training._plain_torch import plain_torch
 from graphattn.options import Parameters
 
@@ -64,7 +47,6 @@ if TYPE_CHECKING:
     from graphattn.models.inspection._capture import ForwardCapture
     from graphattn.models.inspection.attributions._targets import ExplanationTarget
 
-_FIX = "Use sentence-transformers for this model"
 _MAX_TOKENS = 16_384
 """Tokens of a batch on a CPU."""
 
@@ -97,8 +79,8 @@ class HeadlessModel(nn.Module):
 class SentenceEncoder(Parameters):
     """Vectors of whole texts from a pretrained model, and its attention; a transformer of scikit-learn.
 
-    The directory of a sentence-transformers model says how states are pooled, whether vectors are normalised, and how
-    many tokens of a text count. Other models give the mean of their states.
+    The directory of a sentence-transformers model says how states are pooled, what follows, and how many tokens of a
+    text count. Other models give the mean of their states.
 
     Parameters
     ----------
@@ -107,13 +89,14 @@ class SentenceEncoder(Parameters):
     max_length : tokens of the longest text; by default what the directory says
     precision : of matrix products: ``"32"``, ``"bf16"``, ``"int8"`` or ``"auto"``, see :func:`graphattn.load`
     device : ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; or ``"auto"``, a GPU of CUDA if there is one, else the CPU
+    prompt : name of the directory's prompt before each text, such as ``"query"``; its default prompt, if any, when None
 
     Raises
     ------
     ModelDirectoryError
         when the directory is incomplete, damaged or of an unknown kind
     ConfigError
-        when there is no such device
+        when there is no such device or prompt
 
     Examples
     --------
@@ -135,15 +118,17 @@ class SentenceEncoder(Parameters):
         max_length: int | None = None,
         precision: str | None = None,
         device: str = "auto",
+        prompt: str | None = None,
     ):
         self.directory, self.heads, self.max_length = directory, heads, max_length
-        self.precision, self.device = precision, device
+        self.precision, self.device, self.prompt = precision, device, prompt
 
     @plain_torch()
     def fit(self, X: object = None, y: object = None) -> Self:
         """Read the model; nothing is trained."""
         device, folder = find_device(self.device), find_directory(self.directory)
         self.settings_ = settings = read_settings(folder)
+        self.prompt_ = settings.prompt if self.prompt is None else find_prompt(settings.prompts, self.prompt)
         self.precision_ = resolve_precision(self.precision, device)
         self.encoder_ = PretrainedEncoder.from_directory(
             folder,
@@ -152,16 +137,18 @@ class SentenceEncoder(Parameters):
             precision="int8" if self.precision_ == "int8" else "32",
         )
         self.model_ = HeadlessModel(self.encoder_.to(device))
+        self.layers_, width = read_layers(settings, self.encoder_.width)
+        self.layers_.to(device)
         if self.precision_ != "int8":
             pack(self.encoder_, self.precision_)
         self.builder_ = TextGraphBuilder(self.encoder_.relations(), vocabulary=self.encoder_.vocabulary)
         vocabulary = self.encoder_.vocabulary
         assert vocabulary is not None
         if vocabulary.truncates_left:
-            raise ModelDirectoryError(f"{folder}: its tokenizer truncates texts on the left. {_FIX}")
+            raise ModelDirectoryError(f"{folder}: its tokenizer truncates texts on the left. {FIX}")
         longest = self.max_length or min(settings.limit or self.encoder_.max_length, self.encoder_.max_length)
         special = self.builder_.count_special_tokens(1)
-        prompt = len(vocabulary.encode(settings.prompt))
+        prompt = len(vocabulary.encode(self.prompt_))
         if longest <= special + prompt:
             counted = f"{special} special ones" + (f" and {prompt} of its prompt" if prompt else "")
             if self.max_length is not None:
@@ -169,9 +156,7 @@ class SentenceEncoder(Parameters):
             raise ModelDirectoryError(
                 f"{folder}: the limit of {longest} tokens leaves no room beside {counted}. Download it again"
             )
-        self.width_ = min(settings.truncate_dim or self.encoder_.width, self.encoder_.width)
-        first = len(vocabulary.special_tokens.single.ids[0])
-        self.left_out_ = 0 if settings.include_prompt or not settings.prompt else first + prompt
+        self.width_ = min(settings.truncate_dim or width, width)
         self.inputs_ = InputOptions(max_tokens_per_text=longest - special)
         return self
 
@@ -217,24 +202,34 @@ class SentenceEncoder(Parameters):
 
     def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """:meth:`transform` as an array, under the name that classifiers have."""
-        corpus, _ = self._encode(X)
-        device = self.encoder_.device
+        self._check_fitted()
+        return self._compute_vectors(X, self.prompt_)
+
+    def _compute_vectors(self, X: Iterable[Any], prompt: str) -> npt.NDArray[np.float32]:
+        """(S, width) vectors of texts after a prompt."""
+        corpus, _ = self._encode(X, prompt)
+        device, left_out = self.encoder_.device, self._count_left_out(prompt)
 
         def encode_batch(batch: Batch, _: list[int]) -> Computed:
             with torch.autocast(device.type, torch.bfloat16, enabled=self.precision_ == "bf16"):
                 states = at_least_float32(self.encoder_(batch.graph))
-                lengths = lengths_of(batch.graph, TOKEN)
-                if self.left_out_:
-                    states = states[features_of(batch.graph, TOKEN)["position"].to(device) >= self.left_out_]
-                    lengths = lengths - self.left_out_
-                pooled = pool(states, lengths, self.settings_.pooling)
-                pooled = F.normalize(pooled, dim=1) if self.settings_.normalize else pooled
-                return fetch_rows(pooled[:, : self.width_])
+            lengths = lengths_of(batch.graph, TOKEN)
+            if left_out:
+                states = states[features_of(batch.graph, TOKEN)["position"].to(device) >= left_out]
+                lengths = lengths - left_out
+            return fetch_rows(self.layers_(pool(states, lengths, self.settings_.pooling))[:, : self.width_])
 
         budget = token_budget(device, on_cpu=_MAX_TOKENS)
         batches = BudgetBatches(corpus.lengths, max_tokens=budget, shuffle=False)
         vectors = run_model(self.encoder_, corpus, encode_batch, batches=batches)
         return np.array(vectors, np.float32).reshape(len(corpus), self.width_)
+
+    def _count_left_out(self, prompt: str) -> int:
+        """The first tokens of each text that are not pooled."""
+        if self.settings_.include_prompt or not prompt:
+            return 0
+        vocabulary: Any = self.encoder_.vocabulary
+        return len(vocabulary.special_tokens.single.ids[0]) + len(vocabulary.encode(prompt))
 
     def search(
         self, queries: Iterable[Any], corpus: Iterable[Any], k: int = 10
@@ -242,6 +237,7 @@ class SentenceEncoder(Parameters):
         """The texts of a corpus that are most similar to each query, by the cosine of their vectors.
 
         All texts are compared, some at a time, so that neither their vectors nor all similarities need fit into memory.
+        Prompts that the directory has for queries and for documents are put before them, unless another one was chosen.
 
         Parameters
         ----------
@@ -260,12 +256,15 @@ class SentenceEncoder(Parameters):
             for an empty corpus, or vectors of another width
         """
         require_range("k", k, min=1)
-        parts = self._iter_vectors(corpus, "corpus")
-        return find_nearest(np.concatenate(list(self._iter_vectors(queries, "queries"))), parts, k)
+        parts = self._iter_vectors(corpus, "corpus", "document", "passage", "corpus")
+        return find_nearest(np.concatenate(list(self._iter_vectors(queries, "queries", "query"))), parts, k)
 
-    def _iter_vectors(self, X: Iterable[Any], name: str) -> Iterator[npt.NDArray[Any]]:
-        """The vectors of texts, or those that were given, some at a time."""
+    def _iter_vectors(self, X: Iterable[Any], name: str, *prompts: str) -> Iterator[npt.NDArray[Any]]:
+        """The vectors of texts, or those that were given, some at a time; the first of these prompts is theirs."""
         self._check_fitted()
+        known = self.settings_.prompts
+        chosen = next((prompt for prompt in prompts if known.get(prompt)), None) if self.prompt is None else None
+        prompt = self.prompt_ if chosen is None else known[chosen]
         array: Any = X
         if getattr(X, "ndim", 1) == 2 and np.asarray(array[:1]).dtype.kind == "f":
             if array.shape[1] != self.width_:
@@ -274,9 +273,9 @@ class SentenceEncoder(Parameters):
             yield from (array[start : start + CHUNK] for start in range(0, max(len(array), 1), CHUNK))
             return
         remaining = iter(as_collection(X))
-        yield self.encode(list(islice(remaining, CHUNK)))
+        yield self._compute_vectors(list(islice(remaining, CHUNK)), prompt)
         while part := list(islice(remaining, CHUNK)):
-            yield self.encode(part)
+            yield self._compute_vectors(part, prompt)
 
     # -- inspection ----------------------------------------------------------------------------------------------------
 
@@ -306,12 +305,11 @@ class SentenceEncoder(Parameters):
         if not hasattr(self, "encoder_"):
             self.fit()
 
-    def _encode(self, X: Iterable[Any]) -> tuple[Corpus, Sequence[Source]]:
-        """Encode texts, truncated; also the texts themselves."""
-        self._check_fitted()
+    def _encode(self, X: Iterable[Any], prompt: str) -> tuple[Corpus, Sequence[Source]]:
+        """Encode texts after a prompt, truncated; also the texts themselves."""
         (column,) = Texts.of(X).columns
-        if self.settings_.prompt:
-            column = [_with_prompt(source, self.settings_.prompt) for source in column]
+        if prompt:
+            column = [_with_prompt(source, prompt) for source in column]
         limit = self.inputs_.max_tokens_per_text
         assert limit is not None
         layout = self.builder_.layout(column)
@@ -325,7 +323,8 @@ class SentenceEncoder(Parameters):
         """Encode inputs for :attr:`explainer_`; there are no ``targets``."""
         if targets is not None:
             raise ConfigError("{target} is for translators only", options=("target",))
-        corpus, column = self._encode(X)
+        self._check_fitted()
+        corpus, column = self._encode(X, self.prompt_)
         vocabulary: Any = self.encoder_.vocabulary
         limit: Any = self.inputs_.max_tokens_per_text
         sentences = [sentence.truncate(limit) for sentence in vocabulary.sentences(column)]
@@ -342,7 +341,8 @@ class SentenceEncoder(Parameters):
 
     def count_tokens(self, text: str) -> int:
         """The number of token nodes of a text."""
-        return int(self._encode([text])[0].lengths[0])
+        self._check_fitted()
+        return int(self._encode([text], self.prompt_)[0].lengths[0])
 
     # -- other formats -------------------------------------------------------------------------------------------------
 
@@ -360,8 +360,10 @@ class SentenceEncoder(Parameters):
         from graphattn.models._files.dense_model import DenseModel, DensePooling, make_dense_encoder
 
         self._check_fitted()
-        if self.settings_.prompt or self.width_ < self.encoder_.width:
-            raise ConfigError("a model with a prompt or truncated vectors cannot be exported; use transform")
+        if self.prompt_ or self.width_ < self.encoder_.width or self.settings_.has_dense_layers:
+            raise ConfigError(
+                "a model with a prompt, dense layers or truncated vectors cannot be exported; use transform"
+            )
         pooling = DensePooling(self.settings_.pooling, normalize=self.settings_.normalize)
         assert self.encoder_.embedding is not None
         return DenseModel(self.encoder_.embedding.trained, make_dense_encoder(self.encoder_), pooling=pooling)
@@ -430,93 +432,3 @@ def _make_no_prediction_error() -> ConfigError:
 
 def _with_prompt(source: Source, prompt: str) -> Source:
     return prompt + source if isinstance(source, str) else [*prompt.split(), *words_of(source)]
-
-
-@dataclass(frozen=True)
-class SentenceSettings:
-    """What a directory says about sentence vectors.
-
-    ``limit`` is of tokens, None for that of the model. ``prompt`` is put before each text; its states are pooled if
-    ``include_prompt``. Vectors are normalised if ``normalize``, and then truncated to ``truncate_dim`` numbers.
-    """
-
-    pooling: str = "mean"
-    normalize: bool = False
-    limit: int | None = None
-    prompt: str = ""
-    include_prompt: bool = True
-    truncate_dim: int | None = None
-
-
-def find_pooling(model: str) -> str | None:
-    """The pooling of a sentence-transformers model, by its directory or its name on the hub; None if it has others."""
-    try:
-        settings = read_settings(find_directory(model))
-    except ModelDirectoryError:
-        return None
-    pooling = settings.pooling
-    return f"{UNIT}{pooling}" if settings.normalize and pooling in ("cls", "mean") else pooling
-
-
-def read_settings(folder: Path) -> SentenceSettings:
-    """The settings of sentence vectors in a directory; one that is not supported is an error."""
-    model = find_transformer(folder)
-    tokenizer = _read_options(model, TOKENIZER_CONFIG)
-    limit = tokenizer.get("model_max_length", tokenizer.get("max_len"))
-    modules = read_modules(folder)
-    if not modules:
-        return SentenceSettings(limit=limit)
-    types = [module["type"] for module in modules]
-    kinds = [name.rpartition(".")[2] if name.startswith("sentence_transformers.") else name for name in types]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
-        raise ModelDirectoryError(
-            f"{folder} has the modules {', '.join(kinds)}; GraphAttn reads Transformer, Pooling and Normalize. {_FIX}"
-        )
-    for module in modules[2:]:
-        _read_options(find_inside(folder, module["path"]), NORMALIZE, CONFIG)
-    early = sorted(path.name for path in model.glob("sentence_*_config.json"))  # sentence_roberta_config
-    options = _read_options(model, SENTENCES, SENTENCES if SENTENCES in early else next(iter(early), SENTENCES))
-    pooling = _read_options(find_inside(folder, modules[1]["path"]), POOLING, CONFIG, must_exist=True)
-    others = _read_options(folder, OTHER_SENTENCES)
-    return SentenceSettings(
-        _read_mode(folder / modules[1]["path"] / CONFIG, pooling),
-        "Normalize" in kinds,
-        options.get("max_seq_length") or limit,
-        _find_prompt(folder / OTHER_SENTENCES, others),
-        pooling.get("include_prompt") is not False,
-        others.get("truncate_dim"),
-    )
-
-
-def _read_options(folder: Path, name: str, file: str | None = None, *, must_exist: bool = False) -> dict[str, Any]:
-    """The options in a file, under this or another name, if it exists; a value that is not supported is rejected."""
-    path = folder / (file or name)
-    options: dict[str, Any] = read_json(folder, path.name, name) if must_exist or path.exists() else {}
-    check_settings(name, options, f"{path}:", of_sentences=True)
-    return options
-
-
-def _find_prompt(path: Path, options: Mapping[str, Any]) -> str:
-    """The prompt before each text; those of queries and documents are for other methods."""
-    name, prompts = options.get("default_prompt_name"), {"query": "", "document": "", **(options.get("prompts") or {})}
-    if name is None:
-        return ""
-    if name not in prompts:
-        raise ModelDirectoryError(f"{path}: there is no prompt {name!r}. Download the model again")
-    return prompts[name] or ""
-
-
-def _read_mode(path: Path, config: Mapping[str, Any]) -> str:
-    """The pooling in the config of a module; earlier versions have a switch for each kind."""
-    switches = [
-        name.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
-        for name, value in config.items()
-        if name.startswith("pooling_mode_") and value
-    ]
-    modes = config.get("pooling_mode") or switches or "mean"
-    modes = [modes] if isinstance(modes, str) else modes
-    if len(modes) != 1 or modes[0] not in POOLINGS:
-        raise ModelDirectoryError(
-            f"{path} pools by {', '.join(map(str, modes))}; GraphAttn has one of {', '.join(POOLINGS)}. {_FIX}"
-        )
-    return str(modes[0])

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -71,11 +71,10 @@ class GivenVectors(nn.Module):
 def detach_embedding(model: nn.Module) -> PretrainedEmbedding:
     """Take the word vectors out of a model, which reads given ones from then on."""
     whole: Any = model
-    table: Any = whole.get_input_embeddings()
+    table = whole.get_input_embeddings()
     if not isinstance(table, nn.Embedding):
         raise ModelDirectoryError("its word vectors are no table of vectors")
-    weight = table.weight
-    embedding = PretrainedEmbedding(0, table.embedding_dim)
+    embedding, weight = PretrainedEmbedding(0, table.embedding_dim), cast(nn.Parameter, table.weight)
     embedding.trained = weight
     given: dict[nn.Module, GivenVectors] = {}
     for parent in list(model.modules()):
@@ -164,6 +163,8 @@ class TransformersEncoder(PretrainedModel):
     ) -> Tensor:
         features, device = features_of(graph, TOKEN), self.device
         ids = to_device(features["id"], device).long()
+        if not len(ids):  # texts without words, and no special tokens
+            return torch.zeros(0, self.width, device=device)
         if tokens is None:
             assert self.embedding is not None
             tokens = self.embedding(ids)

@@ -12,6 +12,7 @@ from graphattn.exceptions import ModelDirectoryError, TruncationWarning
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
 from graphattn.models.pretrained._directory_settings import (
     CONFIG,
+    DENSE,
     MODULES,
     OTHER_SENTENCES,
     POOLING,
@@ -54,6 +55,9 @@ USED = [
     ("bert", OTHER_SENTENCES, {"prompts": {"x": "a dog: "}, "default_prompt_name": "x"}),
     ("bert", OTHER_SENTENCES, {"prompts": {"x": "", "query": "a dog "}, "default_prompt_name": "x"}),
     ("bert", POOLING, {"pooling_mode": "max"}),
+    ("bert", POOLING, {"pooling_mode": "lasttoken"}),
+    ("bert", DENSE, {"activation_function": "torch.nn.modules.linear.Identity"}),
+    ("bert", DENSE, {"activation_function": "torch.nn.modules.activation.ReLU", "use_residual": True}),
 ]
 OTHERS_USED = {  # in the named test file, or in one below
     TOKENIZER_CONFIG: {
@@ -63,6 +67,7 @@ OTHERS_USED = {  # in the named test file, or in one below
     },
     MODULES: {"type", "path"},
     POOLING: {"include_prompt", *(key for key in SETTINGS[POOLING] if key.startswith("pooling_mode_"))},
+    DENSE: {"in_features", "out_features", "bias"},
     CONFIG: SHAPES | EXPORTED | IN_TRAINING,
 }
 REFUSED = {
@@ -130,7 +135,7 @@ def save(transformers, tmp_path_factory):
 
     def write(name):
         from sentence_transformers import SentenceTransformer
-        from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+        from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
         if name not in folders:
             family, kind, changed = TRAINED[name]
@@ -145,7 +150,7 @@ def save(transformers, tmp_path_factory):
                     parameter.add_(torch.randn_like(parameter) * 0.1)
             model.save_pretrained(raw)
             tokenizer.save_pretrained(raw)
-            modules = [Transformer(str(raw), max_seq_length=14), Pooling(24, "mean"), Normalize()]
+            modules = [Transformer(str(raw), max_seq_length=14), Pooling(24, "mean"), Normalize(), Dense(24, 24)]
             folders[name] = tmp_path_factory.mktemp("saved")
             SentenceTransformer(modules=modules, device="cpu").save(str(folders[name]), create_model_card=False)
         return folders[name]
@@ -194,7 +199,7 @@ def test_used(copy, name, file, options):
 @pytest.mark.parametrize("prompt", ["a dog: ", "it sleeps"])
 def test_a_prompt_that_is_not_pooled(copy, prompt):
     others = {"prompts": {"x": prompt}, "default_prompt_name": "x"}
-    for mode in ("mean", "cls", "max"):
+    for mode in ("mean", "cls", "max", "lasttoken"):
         folder = copy(**{OTHER_SENTENCES: others, POOLING: {"include_prompt": False, "pooling_mode": mode}})
         check_vectors(folder)
         shutil.rmtree(folder)

@@ -9,6 +9,7 @@ import torch
 
 from graphattn import SequenceTagger, TextClassifier, load
 from graphattn.exceptions import ConfigError, Hint, ModelDirectoryError
+from graphattn.layers._int8 import multiplies_int8
 from graphattn.models import PretrainedOptions, TrainingOptions
 from graphattn.models.inspection.attributions import integrated_gradients
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
@@ -204,6 +205,7 @@ def test_longer_texts_get_position_vectors(save):
         assert_close(short(graph), encoder(graph))
 
 
+@pytest.mark.skipif(not multiplies_int8(), reason="this processor has no fast and exact products of int8")
 def test_int8(save):
     folder = save("gemma3_text")
     exact, rounded = (SentenceEncoder(folder, precision=precision).transform(TEXTS) for precision in ("32", "int8"))
