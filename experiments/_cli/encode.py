@@ -71,6 +71,12 @@ def encode(
         int | None, typer.Option(min=1, help="Texts that are encoded together (default: 512, on a GPU 8192).")
     ] = None,
     max_tokens_per_text: MaxTokens = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="Prompt before each text, by its name in a sentence-transformers directory: query, document."
+        ),
+    ] = None,
     precision: Precision = None,
     device: Device = "auto",
     jobs: Jobs = 1,
@@ -108,6 +114,7 @@ def encode(
         precision=precision,
         device=device,
         max_tokens_per_text=max_tokens_per_text,
+        prompt=prompt,
         is_hugging_face=is_hugging_face_directory(model),
     )
     estimator = settings.load_to_read(engine)

@@ -6,7 +6,7 @@ import atexit
 import os
 import tempfile
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ class ModelSettings:
     device: str = "auto"  # see :func:`graphattn.load`
     max_tokens_per_text: int | None = None  # see :func:`load_model`
     threshold: str = ""  # see :func:`change_thresholds`
+    prompt: str | None = None  # see :class:`~graphattn.models.pretrained.SentenceEncoder`
     modules: tuple[str, ...] = ()  # the user's modules to import first
     threads: int | None = None  # threads of each process; None for PyTorch's default
     is_hugging_face: bool = False  # whether it is a Hugging Face directory
@@ -90,7 +91,8 @@ class ModelSettings:
     def decisive(self) -> tuple[Any, ...]:
         """Settings that determine the results."""
         changes = (self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text, self.threshold)
-        return __version__, self.digest, self.device.partition(":")[0], *changes
+        prompt = () if self.prompt is None else (self.prompt,)
+        return __version__, self.digest, self.device.partition(":")[0], *changes, *prompt
 
 
 @lru_cache(maxsize=1)
@@ -104,7 +106,9 @@ def load_once(settings: ModelSettings) -> Estimator:
         torch.set_num_threads(settings.threads)
         os.environ["RAYON_NUM_THREADS"] = str(settings.threads)  # of the tokenizers
     import_modules(settings.modules)
-    load: Any = load_sentence_encoder if settings.is_hugging_face else load_model
+    load: Any = load_model
+    if settings.is_hugging_face:
+        load = partial(load_sentence_encoder, prompt=settings.prompt)
     estimator = load(
         settings.path,
         dict(settings.parser),
@@ -114,6 +118,7 @@ def load_once(settings: ModelSettings) -> Estimator:
         digest=settings.digest,
     )
     changes = {"search": settings.search, "longest": settings.longest, "threshold": settings.threshold}
+    changes |= {} if settings.is_hugging_face else {"prompt": settings.prompt}
     reject_unused(settings.path, estimator, **changes)
     change_search(estimator, settings.search, settings.longest)
     if settings.threshold:
@@ -191,6 +196,7 @@ def load_sentence_encoder(
     device: str = "auto",
     max_tokens_per_text: int | None = None,
     digest: str | None = None,
+    prompt: str | None = None,
     **options: Any,
 ) -> SentenceEncoder:
     """The sentence encoder of a Hugging Face directory; arguments as for :func:`load_model`, and its own."""
@@ -200,7 +206,7 @@ def load_sentence_encoder(
     for name in parser:
         raise ConfigError(f"{as_flag(name)} does not apply to {model}, whose edges need no parse; leave it out")
     try:
-        encoder = SentenceEncoder(model, precision=precision, device=device, **options).fit()
+        encoder = SentenceEncoder(model, precision=precision, device=device, prompt=prompt, **options).fit()
     except ConfigError as error:  # of an argument that a flag gives under another name
         for name in options:
             error.rename_option(name, f"pretrained_{name.removeprefix('max_')}")

