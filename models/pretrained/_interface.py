@@ -40,15 +40,15 @@ class MaskEdges:
     """The pairs that a mask shows, as edges between the rows of a flattened batch.
 
     Of a padded batch, ``visible`` is the (B, Lq or 1, Lk) mask; of packed texts, ``packed_lengths`` are (B,). ``bias``
-    are (E, 1 or heads) scores in CSC order that the mask adds. ``rule`` is the function of the family's mask, whose
-    arguments are those of ``sdpa_mask``; None for all pairs.
+    are (E, 1 or heads) scores in CSC order that the mask adds. ``draw`` makes the mask of other sizes, as ``sdpa_mask``
+    of ``transformers`` does; None for edges that no such function gives.
     """
 
     edges: Edges
     visible: Tensor | None = None
     packed_lengths: Ints | None = None
     bias: Tensor | None = None
-    rule: Callable[..., Tensor] | None = None
+    draw: Callable[..., Tensor] | None = None
 
     @cached_property
     def real(self) -> Tensor:
@@ -162,10 +162,10 @@ def make_mask(
             batch_size, q_length, kv_length, q_offset, kv_offset, attention_mask=attention_mask, **settings
         )
     if not _READS_MASKS.get():
-        return _all_edges_of(lengths, torch.device(settings.get("device", "cpu")))
+        return all_edges_of(lengths, torch.device(settings.get("device", "cpu")))
     longest = int(lengths.max())
-    rule: Any = partial(sdpa_mask, **settings)
-    return MaskEdges(_repeat_mask(rule(1, longest, longest)[0, 0], lengths), packed_lengths=lengths, rule=rule)
+    draw: Any = partial(sdpa_mask, **settings)
+    return MaskEdges(_repeat_mask(draw(1, longest, longest)[0, 0], lengths), packed_lengths=lengths, draw=draw)
 
 
 def _repeat_mask(visible: Tensor, lengths: Ints) -> Edges:
@@ -259,9 +259,15 @@ def all_edges_of(lengths: Ints, device: torch.device) -> MaskEdges:
     """All pairs of each packed text."""
     sizes = torch.from_numpy(lengths).int().to(device)
     stops = torch.repeat_interleave(sizes.cumsum(0).int(), sizes)
-    return MaskEdges(
-        Edges.of_ranges(stops - torch.repeat_interleave(sizes, sizes), stops, len(stops)), packed_lengths=lengths
-    )
+    edges = Edges.of_ranges(stops - torch.repeat_interleave(sizes, sizes), stops, len(stops))
+    return MaskEdges(edges, packed_lengths=lengths, draw=partial(_draw_window, 1 << 31))
+
+
+def _draw_window(reach: int, batch_size: int, q_length: int, kv_length: int, q_offset: int = 0) -> Tensor:
+    """(B, 1, Lq, Lk) whether two tokens are at most ``reach`` apart."""
+    queries = torch.arange(q_offset, q_offset + q_length)
+    near = (torch.arange(kv_length) - queries[:, None]).abs() <= reach
+    return near.expand(batch_size, 1, q_length, kv_length)
 
 
 def make_window_mask(real: Tensor, is_global: Tensor, reach: int) -> MaskEdges:
@@ -277,7 +283,7 @@ def make_window_mask(real: Tensor, is_global: Tensor, reach: int) -> MaskEdges:
     edges = Edges.of_ranges(*near, len(nodes))
     parts = {"visible": real[:, None]} if lengths is None else {"packed_lengths": lengths}
     if bool(real.all()) and not bool(is_global.any()):
-        return MaskEdges(edges, **parts)
+        return MaskEdges(edges, **parts, draw=partial(_draw_window, reach))
     sources, destinations = edges.sources, edges.destinations
     if bool(is_global.any()):
         of_text = Edges.of_ranges(starts.int(), stops.int(), len(nodes))

@@ -132,10 +132,10 @@ class _RuleReader(LayerWatcher):
 
 def name_rule(mask: MaskEdges) -> str:
     """The relation between the tokens of a text that a mask of packed texts allows."""
-    if mask.rule is None:
-        return ALL
+    if mask.draw is None:
+        raise ConfigError("the edges of its layers are its own")
     positions = _FAR, _FAR + 1, _FAR + 7
-    reaches = {_find_reach(mask.rule(1, 1, 2 * _FAR, q_offset=place)[0, 0, 0], place) for place in positions}
+    reaches = {_find_reach(mask.draw(1, 1, 2 * _FAR, q_offset=place)[0, 0, 0], place) for place in positions}
     (before, after), *others = reaches
     if not others and before is not None:
         if after == before:
