@@ -20,6 +20,7 @@ from graphattn.options import Options, list_options, option
 if TYPE_CHECKING:
     from graphattn.experiments.benchmarks._contenders import Settings
     from graphattn.experiments.benchmarks._frontier import FrontierSettings
+    from graphattn.experiments.benchmarks._latency import LatencySettings
     from graphattn.experiments.benchmarks._report import BenchmarkReport
 
 
@@ -153,14 +154,22 @@ BENCHMARKS = {
         "--only 'sst2/linear,sst2/tfidf' --out docs/benchmarks",
         "data_sets only limit pythons pretrained data folder out quick",
     ),
+    "latency": Benchmark(
+        "One text at a time, with one thread and two, by loaded models. Peers: transformers, sentence-transformers, "
+        "onnx, onnx-int8, openvino, openvino-bfloat16, openvino-int8, spacy, fasttext.",
+        "--peers onnx,spacy --repeats 9",
+        "repeats peers pythons seconds pretrained out quick",
+    ),
     "all": Benchmark(
-        "All benchmarks but shapes, kernels, serve, store, corpora and frontier, one after the other.",
+        "All benchmarks but shapes, kernels, serve, store, corpora, frontier and latency, one after the other.",
         "--out docs/benchmarks",
         "repeats threads seconds out quick",
     ),
 }
 ALL = tuple(
-    name for name in BENCHMARKS if name not in ("shapes", "kernels", "serve", "store", "corpora", "frontier", "all")
+    name
+    for name in BENCHMARKS
+    if name not in ("shapes", "kernels", "serve", "store", "corpora", "frontier", "latency", "all")
 )
 """The benchmarks of ``all``."""
 
@@ -251,6 +260,8 @@ def measure(name: str, options: BenchOptions) -> BenchmarkReport:
     if name == "frontier":
         places: dict[str, Any] = {"data": options.data, "folder": options.folder, "out": options.out}
         return function(_make_frontier_settings(options), **places, pretrained=options.pretrained)
+    if name == "latency":
+        return function(_make_latency_settings(options), pretrained=options.pretrained)
 
     settings = _make_settings(options, module.LENGTHS, module.QUICK, one_run=name == "memory")
     texts: dict[str, Any] = module.QUICK_TEXTS if options.quick and name in ("memory", "pretrained", "families") else {}
@@ -274,15 +285,29 @@ def _make_settings(
 def _make_frontier_settings(options: BenchOptions) -> FrontierSettings:
     from graphattn.experiments.benchmarks._frontier import DATA_SETS, QUICK, FrontierSettings
 
-    pairs = [word.partition("=") for word in _split("--pythons", options.pythons or None) or ()]
-    if not all(path for _, _, path in pairs):
-        raise ConfigError(f"--pythons is {options.pythons!r}; give peers and paths: flair=/path/to/python")
     return FrontierSettings(
         _split("--data-sets", options.data_sets) or (QUICK if options.quick else DATA_SETS),
         _split("--only", options.only or None) or (),
         options.limit,
-        {name: path for name, _, path in pairs},
+        _read_pythons(options),
     )
+
+
+def _make_latency_settings(options: BenchOptions) -> LatencySettings:
+    from graphattn.experiments.benchmarks._latency import QUICK_REPEATS, REPEATS, LatencySettings
+
+    repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
+    peers = () if options.peers == "none" else _split("--peers", options.peers or None)
+    settings = LatencySettings(repeats, peers, pythons=_read_pythons(options))
+    return replace(settings, seconds=min(settings.seconds, options.seconds))
+
+
+def _read_pythons(options: BenchOptions) -> dict[str, str]:
+    """Peer -> the Python that has it."""
+    pairs = [word.partition("=") for word in _split("--pythons", options.pythons or None) or ()]
+    if not all(path for _, _, path in pairs):
+        raise ConfigError(f"--pythons is {options.pythons!r}; give peers and paths: flair=/path/to/python")
+    return {name: path for name, _, path in pairs}
 
 
 def _find_device(options: BenchOptions) -> str:

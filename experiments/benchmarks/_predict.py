@@ -81,10 +81,10 @@ def _make_text(length: int, random: np.random.Generator) -> str:
     return " ".join(f"word{rank}" for rank in ranks)
 
 
-def train_model(path: Path, options: MSTransOptions) -> Any:
-    """Train a classifier for one epoch, save it and load it."""
+def train_model(path: Path, options: MSTransOptions, texts: Sequence[str] = ()) -> Any:
+    """Train a classifier for one epoch on texts, or on random ones, save it and load it."""
     random = np.random.default_rng(1)
-    texts = [_make_text(22, random) for _ in range(TRAINING_TEXTS)]
+    texts = texts or [_make_text(22, random) for _ in range(TRAINING_TEXTS)]
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, logs=False)
     TextClassifier(options, training=training).fit(texts, ["yes", "no"] * (len(texts) // 2)).save(path)
     return load(path)

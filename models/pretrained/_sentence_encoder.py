@@ -220,7 +220,8 @@ class SentenceEncoder(Parameters):
             return fetch_rows(self.layers_(pool(states, lengths, self.settings_.pooling))[:, : self.width_])
 
         budget = token_budget(device, on_cpu=_MAX_TOKENS)
-        batches = BudgetBatches(corpus.lengths, max_tokens=budget, shuffle=False)
+        alone = len(corpus) == 1
+        batches = [[0]] if alone else BudgetBatches(corpus.lengths, max_tokens=budget, shuffle=False)
         vectors = run_model(self.encoder_, corpus, encode_batch, batches=batches)
         return np.array(vectors, np.float32).reshape(len(corpus), self.width_)
 
