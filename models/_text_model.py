@@ -114,6 +114,8 @@ class TextModel(Trainable):
         self.embedding, self.encoder, self.head = embedding, encoder, head
         self.linear_branch: LinearBranch | None = None
         """A linear branch, which is added after training."""
+        self.learned_classes: Tensor | None = None
+        """Ids of the classes that are trained, ascending; the scores of the others, without examples, do not count."""
 
     @property
     @override
@@ -169,5 +171,9 @@ class TextModel(Trainable):
         assert batch.targets is not None
         scores = self(batch)
         targets = to_device(batch.targets, scores.device)
-        loss = self.head.loss(scores, targets, batch.graph, batch.item_weights(scores.device))
+        head, weights = self.head, batch.item_weights(scores.device)
+        if self.learned_classes is not None and isinstance(head, ClassificationHead):
+            loss = head.loss_among(self.learned_classes.to(scores.device), scores, targets, weights)
+        else:
+            loss = head.loss(scores, targets, batch.graph, weights)
         return loss / batch.loss_normalizer, scores

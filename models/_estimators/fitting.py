@@ -210,12 +210,28 @@ class Fit:
         metric, words = self.training.metric or self.task.labels.main_metric, self.inputs.vocabulary.words
         self.linear = fit_linear_model(self.model.head, self.corpus, self.dev_corpus, words, metric, self._start)
         self.inputs.has_branch = isinstance(self.linear.branch, WordFeatureBranch)
+        if self.linear.is_continued:
+            self.model.learned_classes = self.linear.learned_classes = self._find_learned_classes()
         self.linear_row = {"epoch": 0, **self.linear.describe_factors()}
         if self._evaluate is not None:
             self.linear_row |= name_metrics(self._evaluate(self.linear.decide_alone()))
         key, seconds = f"dev_{self.metric}", f"{self.linear.seconds:.1f} s"
         score = f"dev {self.metric.replace('_', ' ')} {self.linear_row[key]:.2f}, " if key in self.linear_row else ""
         self.log(f"linear model: {score}{seconds}")
+
+    def _find_learned_classes(self) -> torch.Tensor | None:
+        """Ids of the classes with examples, if some have none and several have; of one label for each text.
+
+        None as well if a text of the dev set has another class.
+        """
+        targets = self.corpus.targets
+        if self.task.estimator_type != "classifier" or not isinstance(targets, np.ndarray) or targets.ndim == 2:
+            return None
+        present = np.unique(targets)
+        dev = None if self.dev_corpus is None else self.dev_corpus.targets
+        if isinstance(dev, np.ndarray) and not np.isin(dev, present).all():
+            return None
+        return torch.from_numpy(present) if 1 < len(present) < len(self.task.labels.classes) else None
 
     @property
     def _start(self) -> Start | None:

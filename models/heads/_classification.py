@@ -145,6 +145,15 @@ class ClassificationHead(Head):
             return (losses if weights is None else losses * weights).sum()
         return sum_cross_entropy(scores, targets, weights, self.class_weights, self.label_smoothing)
 
+    def loss_among(self, classes: Tensor, scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        """:meth:`loss` of items that have some of the classes, ascending, as if there were no others.
+
+        So the scores of classes without examples are not pushed down (Caccia et al. 2022, asymmetric cross-entropy).
+        """
+        of_classes = None if self.class_weights is None else self.class_weights[classes]
+        targets = torch.searchsorted(classes, targets)
+        return sum_cross_entropy(scores[:, classes], targets, weights, of_classes, self.label_smoothing)
+
     @override
     def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
         return scores.sigmoid() if self.multilabel else scores.softmax(1)

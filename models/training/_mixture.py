@@ -18,7 +18,7 @@ from graphattn.builders._layout import concatenate
 from graphattn.models._corpus import Corpus
 from graphattn.models._prediction import prediction_batches, split_rows
 from graphattn.models._text_model import TextModel, in_evaluation
-from graphattn.models.heads import Head
+from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.training._branch_fitting import BranchFitter, Start, make_fitter
 from graphattn.models.training._linear_models import weights_of
@@ -97,6 +97,8 @@ class LinearModel:
         self.dev, self.metric = dev, metric
         self.factors = LINEAR_ALONE
         """Of the graph encoder and the branch, as they were last weighed."""
+        self.learned_classes: Tensor | None = None
+        """Ids of the classes among which the loss of both parts is measured; None for all."""
         self.seconds = 0.0
         """Time that the fit took."""
         self.scored: list[ScoredBatch] = []
@@ -104,6 +106,11 @@ class LinearModel:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "scored": []}
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether it adds to that of the model to continue from, which tells old classes from new ones."""
+        return self.typical is CONTINUED
 
     def describe_factors(self) -> dict[str, float]:
         """The factors by their names in the history."""
@@ -162,7 +169,7 @@ class LinearModel:
             deep, linear = np.exp(logs).tolist()
             mixed = _mix_transitions(head, self.head, deep, linear)
             prior = 0.5 * float(np.sum((logs - start) ** 2))
-            return unit * _measure_loss(mixed, scored, (deep, linear)) + prior
+            return unit * _measure_loss(mixed, scored, (deep, linear), self.learned_classes) + prior
 
         options = {"maxfev": 60, "xatol": 0.02, "fatol": 0.01, "initial_simplex": start + _SIMPLEX}
         deep, linear = np.exp(minimize(loss, start, method="Nelder-Mead", options=options).x).tolist()
@@ -250,13 +257,19 @@ def fit_linear_model(
 
 
 @torch.no_grad()
-def _measure_loss(head: Head, scored: list[ScoredBatch], factors: tuple[float, float]) -> float:
-    """Loss of the dev set for two factors."""
+def _measure_loss(
+    head: Head, scored: list[ScoredBatch], factors: tuple[float, float], classes: Tensor | None = None
+) -> float:
+    """Loss of the dev set for two factors, perhaps among some classes."""
     deep, linear = factors
-    return sum(
-        float(head.loss(deep * batch.deep + linear * batch.linear, batch.targets, batch.graph, batch.weights))
-        for batch in scored
-    )
+    total = 0.0
+    for batch in scored:
+        mixed = deep * batch.deep + linear * batch.linear
+        if classes is not None and isinstance(head, ClassificationHead):
+            total += float(head.loss_among(classes, mixed, batch.targets, batch.weights))
+        else:
+            total += float(head.loss(mixed, batch.targets, batch.graph, batch.weights))
+    return total
 
 
 @torch.no_grad()

@@ -53,3 +53,15 @@ def test_the_linear_model_keeps_old_classes():
     assert classifier.score(OLD, COLOURS) == 1
     assert {*classifier.predict(new)} == {"wet"}
     assert np.array_equal(classifier.classes_, ["blue", "red", "wet"])
+
+
+def test_scores_of_classes_without_examples_are_not_pushed_down():
+    """The rows of the old classes in the last layer have no gradient."""
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, weight_decay=0.0)
+    classifier = TextClassifier(training=training).fit(OLD, COLOURS)
+    before = classifier.model_.head.output.bias.detach().clone()
+    new = [f"{word} {letter}" for word in ("wet", "dry") for letter in "abcdefghijklmnopqrstuvwxyz"]
+    classifier.set_params(warm_start=True).fit(new, ["wet"] * 26 + ["dry"] * 26)
+    after, names = classifier.model_.head.output.bias.detach(), classifier.classes_.tolist()
+    assert after[[names.index("blue"), names.index("red")]].tolist() == before.tolist()
+    assert classifier.score(new, ["wet"] * 26 + ["dry"] * 26) > 0.9

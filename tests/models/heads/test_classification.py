@@ -81,3 +81,15 @@ def test_several_labels(graph_of):
 def test_class_weights_are_not_saved():
     head = ClassificationHead(6, 2, HeadOptions(), class_weights=torch.ones(2))
     assert [name for name in head.state_dict() if "class_weights" in name] == []
+
+
+def test_a_loss_among_some_classes():
+    """Equals that of a head without the others, whose scores have no gradient."""
+    options, weights = HeadOptions(head_hidden=0), torch.tensor([1.0, 2.0, 3.0, 4.0])
+    head = ClassificationHead(6, 4, options, class_weights=weights, label_smoothing=0.1)
+    fewer = ClassificationHead(6, 2, options, class_weights=weights[[1, 3]], label_smoothing=0.1)
+    scores, targets, of_items = torch.randn(5, 4, requires_grad=True), torch.tensor([1, 3, 3, 1, 3]), torch.rand(5)
+    loss = head.loss_among(torch.tensor([1, 3]), scores, targets, of_items)
+    torch.testing.assert_close(loss, fewer.loss(scores[:, [1, 3]], targets // 2, None, of_items))
+    (gradient,) = torch.autograd.grad(loss, scores)
+    assert not gradient[:, [0, 2]].any()
