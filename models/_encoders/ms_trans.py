@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """The paper's settings, as changes to the defaults: those of Table 1, and of Table 6 (SNLI with N' = 5 and L = 3).
 
 Table 1 lacks heads and layers. The best row of Table 6 has the accuracy of Table 5 (85.9), so both may be one model."""
+
+_GROWS = re.compile(r"\b(N|all|forward|backward)\b")
+"""Relations, also those within others, whose edges grow with the square of a text."""
 
 
 @dataclass
@@ -116,7 +120,8 @@ class MSTransOptions(EncoderOptions):
     @property
     @override
     def max_tokens(self) -> int | None:
-        return super().max_tokens if any("/" in str(scale) for scale in self.scales) else None
+        grows = any(_GROWS.search(relation.name) for relation in self.head_relations())
+        return super().max_tokens if grows else None
 
     def labelled_relations(self) -> list[Relation]:
         """The relations of heads whose edges have labels that layers learn from."""
