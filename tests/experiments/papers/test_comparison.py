@@ -118,7 +118,7 @@ def test_sizes_of_test_sets(corpora):
 
 
 PAGES = (
-    *("decisions.md", "calibration.md", "pretrained.md", "reproduce.md", "reproduce-papers.md"),
+    *("decisions.md", "calibration.md", "int8.md", "reproduce.md", "reproduce-papers.md"),
     *("results.md", "results-runs.md"),
 )
 
