@@ -53,7 +53,7 @@ def read_pixels(tmp_path):
 def test_png_has_ink_in_the_colours_of_the_relations(read_pixels):
     image = read_pixels(WORDS, EDGES, word_ids=IDS, title="A soup")
     pixels = {tuple(colour) for colour in np.unique((image * 255).astype(int).reshape(-1, 3), axis=0)}
-    assert {(0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0x00, 0x9E, 0x73), (255, 255, 255)} <= pixels
+    assert {(0x00, 0x72, 0xB2), (0xC0, 0x4A, 0x00), (0x00, 0x7A, 0x5A), (255, 255, 255)} <= pixels
 
 
 def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
