@@ -5,6 +5,7 @@ Letters: N nodes, H heads, R rows of a table, M the largest distance.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,20 +33,25 @@ def make_terms(
     bias: DistanceBias | None, heads: slice, dtype: torch.dtype, gradients: DistanceBias | None = None
 ) -> DistanceTerms:
     """The tables of some heads for a kernel; those of ``gradients`` are what it adds to."""
+    if bias is None:
+        return _make_empty_terms(dtype)
     nothing = torch.zeros(0, heads.stop, 0, dtype=dtype)
 
     def read(table: Tensor | None) -> Strided:
         return as_strided((nothing if table is None else table)[:, heads])
 
-    if bias is None:
-        none, empty = read(None), np.zeros(0, np.int64)
-        return DistanceTerms(none, none, none, none, empty, empty, empty)
     rows, destinations, sources = (each.numpy() for each in bias.distances)
     tables = read(bias.of_destinations), read(bias.of_sources)
     if gradients is None:
         return DistanceTerms(*tables, read(None), read(None), rows, destinations, sources)
     changed = read(gradients.of_destinations), read(gradients.of_sources)
     return DistanceTerms(*tables, *changed, rows, destinations, sources)
+
+
+@cache
+def _make_empty_terms(dtype: torch.dtype) -> DistanceTerms:
+    nothing, empty = as_strided(torch.zeros(0, 0, 0, dtype=dtype)), np.zeros(0, np.int64)
+    return DistanceTerms(nothing, nothing, nothing, nothing, empty, empty, empty)
 
 
 @kernel

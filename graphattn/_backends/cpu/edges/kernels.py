@@ -206,13 +206,16 @@ def _scores(edges, query, key, width, bias, scale, work, by_distance):  # type: 
         for c in range(0, width, count):
             part = load_masked(key, indices[first + t] * k_node + k_head + c, 0, width - c)
             product = fma(load_masked(query, position + c, 0, width - c), part, product)
-        work[t] = reduce_add(product) * scale
+        work[t] = reduce_add(product)
     distances, destination, head = by_distance
     if len(distances.rows) > 0:
+        for t in range(degree):
+            work[t] *= scale
         add_biases(work, 0, 0, degree, (indices, first, 0), destination, head, distances)
+        scale = work.dtype.type(1)
     row_max = broadcast(hidden)
     for t in range(0, degree, count):
-        score = load(work, t)
+        score = mul(load(work, t), broadcast(scale))
         if len(bias) > 0:
             score = add(score, load_masked(bias, slot + t, 0, degree - t))
         score = mask_lanes(score, 0, degree - t, hidden)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphattn._backends.cpu.compiling import inline_kernel, kernel
+from graphattn._backends.cpu.distance_kernels import add_biases
 from graphattn._backends.cpu.records import offset
 from graphattn._backends.cpu.simd.registers import (
     add,
@@ -31,7 +32,6 @@ from graphattn._backends.cpu.windows.packing import clear, first_aligned, pack_p
 from graphattn._backends.cpu.windows.wide_tiles import (
     TILE,
     TileBlock,
-    add_distance_biases,
     has_nan,
     mask_scores,
     multiply_panels,
@@ -132,7 +132,9 @@ def _attend_block(work, positions, block, ranges, terms, outputs, rule, widths):
             top = before
             slot = ranges.starts[i] - left
             if first < last:
-                add_distance_biases(work, line, block, i, at, max(left, 0), min(right, here), terms.distances)
+                if len(terms.distances.rows) > 0:
+                    edges = terms.distances.rows[:0], 0, block.begin + at
+                    add_biases(work, line, max(left, 0), min(right, here), edges, i, head, terms.distances)
                 top = max(top, mask_scores(work, line, first, last, left, right, terms.bias, slots + slot))
                 if top == hidden and has_nan(work, line, max(left, 0), min(right, here)):
                     top = work.dtype.type(np.nan)

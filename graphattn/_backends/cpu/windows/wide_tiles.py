@@ -127,14 +127,6 @@ def accumulate_rows(work, target, rows, left, row, column, right, length, exact)
 
 
 @kernel
-def add_distance_biases(work, line, block, row, at, start, stop, distances):  # type: ignore[no-untyped-def]
-    """Add biases by distance to a row of scores of keys from ``at`` on, from ``start`` to before ``stop``."""
-    if len(distances.rows) > 0:
-        edges = distances.rows[:0], 0, block.begin + at
-        add_biases(work, line, start, stop, edges, row, block.head, distances)
-
-
-@kernel
 def mask_scores(work, line, first, last, left, right, bias, slot):  # type: ignore[no-untyped-def]
     """Add the bias to a row of scores and mask those outside ``left`` to ``right``; return the largest."""
     count = simd_width(work)
@@ -183,7 +175,9 @@ def recompute_weights(work, positions, block, tile, ranges, terms, saved, widths
         clear(work, line, line + first)
         clear(work, line + last, line + here)
         if first < last:
-            add_distance_biases(work, line, block, i, at, max(left, 0), min(right, here), terms.distances)
+            if len(terms.distances.rows) > 0:
+                edges = terms.distances.rows[:0], 0, block.begin + at
+                add_biases(work, line, max(left, 0), min(right, here), edges, i, head, terms.distances)
             mask_scores(work, line, first, last, left, right, terms.bias, slots + ranges.starts[i] - left)
         shift, inverse = broadcast(saved.row_max[head, i]), broadcast(saved.inverse_sum[head, i])
         for c in range(first, last, count):
