@@ -27,6 +27,9 @@ from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.heads._linear_branch import LinearBranch
 
+MIN_PACKED = 1 << 22
+"""Parameters of the smallest encoder that is faster packed: weights of smaller ones stay in a processor's cache."""
+
 
 class Trainable(OpaqueModule):
     """Base of models that are trained."""
@@ -58,8 +61,9 @@ class Trainable(OpaqueModule):
             quantize(self)
 
     def pack(self) -> None:
-        """Store weights in the order in which oneDNN multiplies them, in the ``precision``; not to be trained."""
-        if self.precision != "int8":
+        """Store weights in the order in which oneDNN multiplies them, unless all fit into a cache."""
+        count = sum(parameter.numel() for parameter in self.encoder.parameters())
+        if self.precision != "int8" and count >= MIN_PACKED:
             pack(self, self.precision)
 
     @abstractmethod
