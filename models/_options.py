@@ -257,7 +257,7 @@ def resolve_int8() -> str:
     if parent_process() is None:  # workers of a command would repeat it
         warn_caller(
             GraphAttnWarning(
-                "this processor has no exact products of int8 (AVX-512-VNNI, AVX-VNNI, AMX, or ARM's dot product), or "
+                "this processor has no fast, exact products of int8 (AVX-512-VNNI, AVX-VNNI, AMX, or ARM's), or "
                 "PyTorch does not use them; float32 is used instead"
             )
         )

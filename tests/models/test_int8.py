@@ -84,8 +84,8 @@ def test_it_is_not_for_training():
 
 
 @pytest.mark.slow
-def test_products_that_saturate_are_replaced_by_float32():
+def test_products_that_saturate_or_are_slow_are_replaced_by_float32():
     """oneDNN without VNNI, as on a processor that lacks it; on some, its products are exact all the same."""
     root = str(Path(graphattn.__file__).parents[1])
     answer = subprocess.run([sys.executable, "-c", WITHOUT_INT8], cwd=root, capture_output=True, text=True, check=True)
-    assert answer.stdout.startswith(("False 32 this processor has no exact products of int8", "True int8\n"))
+    assert answer.stdout.startswith(("False 32 this processor", "True 32 this processor", "True int8\n"))
