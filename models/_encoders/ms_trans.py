@@ -40,7 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 Table 1 lacks heads and layers. The best row of Table 6 has the accuracy of Table 5 (85.9), so both may be one model."""
 
-_GROWS = re.compile(r"\b(N|all|forward|backward)\b")
+_GROWS = re.compile(r"\b(N|all|forward|backward|causal(?!:))\b")
 """Relations, also those within others, whose edges grow with the square of a text."""
 
 
@@ -120,8 +120,11 @@ class MSTransOptions(EncoderOptions):
     @property
     @override
     def max_tokens(self) -> int | None:
-        grows = any(_GROWS.search(relation.name) for relation in self.head_relations())
-        return super().max_tokens if grows else None
+        try:
+            relations = self.head_relations()
+        except ConfigError:  # check() says of which option
+            return None
+        return super().max_tokens if any(_GROWS.search(relation.name) for relation in relations) else None
 
     def labelled_relations(self) -> list[Relation]:
         """The relations of heads whose edges have labels that layers learn from."""

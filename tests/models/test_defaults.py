@@ -96,6 +96,12 @@ def test_every_option_has_a_reason_and_an_unknown_one_is_an_error():
         resolved.why("epoch")
 
 
+def test_an_error_of_the_encoder_names_its_option():
+    with pytest.raises(ConfigError, match="scale 2 is even") as caught:
+        TextClassifier(MSTransOptions(scales=("2",))).prepare()
+    assert caught.value.options == ("scales",)
+
+
 def test_rules_name_both_options():
     with pytest.raises(ConfigError) as caught:
         PairClassifier(pretrained="folder", head=HeadOptions(linear_branch=True)).validate()
