@@ -33,10 +33,10 @@ class FileOptions(Options):
         None, "trained model to continue from, with its options; labels and words may be new", common=True
     )
     keep_from: str | None = option(
-        None, "old examples, of which a sample is mixed in, so that less is forgotten (with init_from)", common=True
+        None, "old examples, of which a sample is mixed in, so that less is forgotten (with init_from)"
     )
     keep_dev: str | None = option(
-        None, "old examples, measured before and after, with a warning if they get worse (with init_from)", common=True
+        None, "old examples, measured before and after, with a warning if they get worse (with init_from)"
     )
     dev: str | None = option(
         None, "dev set that chooses the best epoch (default: a tenth of the training set)", common=True

@@ -127,10 +127,10 @@ def test_name_options_and_plain_values_are_equivalent(encoder):
 
 @every_encoder
 def test_the_docs_mention_it(encoder, request):
-    page = request.config.rootpath / "docs" / "encoders.md"
-    if not page.exists():
+    pages = sorted((request.config.rootpath / "docs").glob("encoder*.md"))
+    if not pages:
         pytest.skip("the pages are not part of an installed package")
-    assert f"`{encoder}`" in page.read_text(encoding="utf-8")
+    assert any(f"`{encoder}`" in page.read_text(encoding="utf-8") for page in pages)
 
 
 @slow

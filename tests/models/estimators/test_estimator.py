@@ -598,8 +598,8 @@ def test_methods_before_fit_raise_an_error(estimator, tmp_path):
         ({"inputs__level": "char"}, "level is 'char'; choose one of: word, bpe"),
         (
             {"head__pooling": "sum"},
-            "pooling is 'sum'; choose one of: cls+max, concat, max, mean, mean-max, cls, unit-mean, unit-cls, "
-            "source2token",
+            "pooling is 'sum'; choose one of: cls+max, concat, max, mean, mean-max, cls, last, unit-mean, unit-cls, "
+            "unit-last, source2token",
         ),
         ({"encoder__heads": 5}, "hidden is 12; it must be a multiple of heads (5), or set head_feats"),
         ({"encoder": "gru"}, "encoder 'gru' does not exist; choose one of: " + ", ".join(ENCODERS)),

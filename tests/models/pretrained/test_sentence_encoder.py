@@ -211,7 +211,6 @@ def test_options_that_change_no_vectors(save_sentence_model, file, options):
         ("tokenizer_config.json", {"truncation_side": "left"}),
         ("2_Normalize/config.json", {"module_input_name": "token_embeddings"}),
         ("1_Pooling/config.json", {"pooling_mode": "weightedmean"}),
-        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}),
         ("1_Pooling/config.json", {"pooling_mode": "mean_sqrt_len_tokens"}),
         ("1_Pooling/config.json", {"pooling_mode": ["mean", "max"]}),
         ("config.json", {"is_decoder": True}),
@@ -232,7 +231,7 @@ def test_options_that_are_not_supported(save_sentence_model, file, options):
     "kinds",
     [
         ["Transformer"],
-        ["Transformer", "Pooling", "Dense", "Normalize"],
+        ["Transformer", "Pooling", "LSTM", "Normalize"],
         ["Transformer", "Normalize", "Pooling"],
         ["WordEmbeddings", "Pooling"],
     ],
