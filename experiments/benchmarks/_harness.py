@@ -243,9 +243,9 @@ def compare(report: BenchmarkReport, settings: Settings, *comparisons: Compariso
     for comparison in comparisons:
         skipped: list[LeftOut] = []
         selected = select(comparison.contenders, settings.peers)
-        able = try_each(selected, Contender.check_requirements, skipped)
+        able = try_each(selected, lambda contender: contender.check_requirements(), skipped)
         workloads, missing = parse_workloads(comparison.lengths or settings.lengths)
-        for workload in show_progress(workloads, "measuring"):
+        for workload in show_progress(workloads if able else [], "measuring"):
             for task, backward in comparison.tasks.items():
                 case = Case(workload, task, backward)
                 for name, row in comparison.measure(list(able.values()), case, settings, skipped).items():

@@ -366,7 +366,7 @@ class GraphModel(ModelContender):
     @override
     def check_requirements(self) -> Contender:
         if self.is_int8 and not multiplies_int8():
-            raise UnableError("the processor has no exact products of int8")
+            raise UnableError("the processor has no fast, exact products of int8")
         return super().check_requirements()
 
     @override
