@@ -389,18 +389,8 @@ def test_unsuitable_options_are_rejected(graphattn, classifier, flags, message):
 @pytest.mark.slow
 def test_a_very_long_text_works(graphattn, corpora_folder, tmp_path, tiny):
     """All scales of the paper: N/4 of 20,000 tokens makes a hundred million edges."""
-    flags = [
-        *tiny,
-        "--scales",
-        "1,3,N/16,N/8,N/4",
-        "--heads",
-        "5",
-        "--head-feats",
-        "4",
-        "--max-tokens-per-text",
-        30_000,
-    ]
-    graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *flags)
+    flags = "--scales 1,3,N/16,N/8,N/4 --heads 5 --head-feats 4 --max-tokens-per-text 30000".split()
+    graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *tiny, *flags)
     text = " ".join(f"a good film of {number} scenes" for number in range(3334))
     (row,) = rows(graphattn("predict", tmp_path / "model", stdin=text))
     assert len(row["text"].split()) > 20_000
