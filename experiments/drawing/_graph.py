@@ -157,7 +157,7 @@ def to_dot(exported: nx.MultiDiGraph) -> str:
       node [shape=plaintext];
       "token_0" [label="so"];
       { rank=same; "token_0"; }
-      "token_0" -> "token_0" [color="#0072B2", tooltip="window:1"];
+      "token_0" -> "token_0" [color="#0072b2", tooltip="window:1"];
     }
     """
     tokens = [node for node, data in exported.nodes(data=True) if data["type"] == TOKEN]

@@ -311,7 +311,8 @@ def _group_texts(lengths: Ints) -> Iterator[tuple[int, int, Ints]]:
 
     Examples
     --------
-    >>> [(first, stop, group.tolist()) for first, stop, group in _group_texts(np.array([1500, 500, 3000]))]
+    >>> from numpy import array
+    >>> [(first, stop, group.tolist()) for first, stop, group in _group_texts(array([1500, 500, 3000]))]
     [(0, 2000, [1500, 500]), (2000, 5000, [3000])]
     """
     begin = first = stop = 0
