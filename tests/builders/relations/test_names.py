@@ -149,7 +149,8 @@ def test_unknown_names(name, hint):
         f"there is no relation {name!r}; {hint}choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, "
         "global[:COUNT], random:COUNT[:SEED], group, shuffled-group[:SEED], random-pairs[:SEED], random-arcs[:SEED], "
         "dependency[:token|:word], in, forward, backward, all[:token|:word], causal[:WIDTH], star, binary[:COUNT], "
-        "sentence, document, nearest:COUNT, links[:token|:word]; or add your own with register_relation (on the command line with --import)"
+        "sentence, document, nearest:COUNT, "
+        "links[:token|:word]; or add your own with register_relation (on the command line with --import)"
     )
     assert isinstance(caught.value, UnregisteredError)
     assert caught.value.name == name
