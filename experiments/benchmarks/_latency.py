@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -196,11 +197,10 @@ def _prepare(
     except ImportError as error:
         skipped += [LeftOut(entry.title, "", f"the export needs a package: {error}") for entry in exports]
         return request
-    for name, path in paths.items():
-        (folder / name).symlink_to(path)
+    for name, path in paths.items():  # copies: OpenVINO reads no data that a link leads to
+        shutil.copy(path, folder / name)
         for data in path.parent.glob("*.data"):
-            if not (folder / data.name).exists():
-                (folder / data.name).symlink_to(data)
+            shutil.copy(data, folder)
     return {**request, "onnx": str(folder)}
 
 
