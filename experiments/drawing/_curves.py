@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from graphattn.builders._paths import FilePath
-from graphattn.experiments.drawing._canvas import FAINT, GREY, INK, assign_colours, new_picture
+from graphattn.experiments.drawing._canvas import FAINT, GREY, INK, PALETTE, assign_colours, new_picture
 
 Curves = dict[str, list[tuple[float, float]]]
 """Name of a curve -> its points."""
@@ -28,18 +28,26 @@ class Panel:
 def draw_panels(
     panels: Sequence[Panel], path: FilePath | None = None, *, up: str = "", logarithmic: bool = False
 ) -> Figure:
-    """Draw panels from left to right; ``up`` is the label of the vertical axes."""
+    """Draw panels from left to right; ``up`` is the label of the vertical axes.
+
+    Curves without a colour of their own are dashed, and all panels have one legend beside them.
+    """
     colours = assign_colours(name for panel in panels for name in panel.curves)
-    with new_picture(path, 4.5 * len(panels), 3.6) as figure:
+    dashed = list(colours)[len(PALETTE) :]
+    with new_picture(path, 4.5 * len(panels) + 1.5 * bool(dashed), 3.6) as figure:
         figure.set_layout_engine("constrained")
         for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             for name, points in panel.curves.items():
-                axes.plot(*zip(*points, strict=True), marker="o", ms=3.5, lw=1.6, color=colours[name], label=name)
+                style = {"color": colours[name], "ls": "--" if name in dashed else "-"}
+                axes.plot(*zip(*points, strict=True), marker="o", ms=3.5, lw=1.6, label=name, **style)
             style_axes(axes, panel.across, title=panel.heading)
             if logarithmic:
                 _set_logarithmic(axes, panel.curves)
-            if panel.curves:
+            if panel.curves and not dashed:
                 axes.legend(fontsize=7, frameon=False)
+        if dashed:
+            lines = {str(line.get_label()): line for axes in figure.axes for line in axes.get_lines()}
+            figure.legend([*lines.values()], [*lines], loc="outside right center", fontsize=7, frameon=False)
         figure.axes[0].set_ylabel(up, color=INK, size=9)
     return figure
 
