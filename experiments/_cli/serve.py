@@ -49,7 +49,7 @@ def serve(
 
     Ctrl-C or SIGTERM stops it after what has arrived is answered. There is no password: put it behind a proxy.
     """
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "httptools", "orjson", "uvicorn"):
         import_optional(package, "graphattn serve needs", "serve")
     from graphattn.experiments._serving.connections import run_server
     from graphattn.experiments._serving.requests import Limits, require_texts

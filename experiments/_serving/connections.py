@@ -8,40 +8,71 @@ import logging
 import socket
 import sys
 from asyncio import TimerHandle, Transport
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from typing import Any
 
-import h11
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from typing_extensions import override
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._serving.requests import Limits
 
+MAX_HEAD_BYTES = 65_536
+"""Of a request's first line and header; one received part of them may be longer."""
 
-class Connection(H11Protocol):
-    """A connection that ends if its client is late with a request's header, or with reading an answer.
 
-    uvicorn itself limits only the time between an answer and the first byte of the next request.
+class _Flow(FlowControl):
+    """Stops reading from a client while requests of it wait, so that it cannot fill the memory with them."""
+
+    def __init__(self, transport: Transport, waiting: Collection[object]):
+        super().__init__(transport)
+        self._waiting = waiting
+
+    @override
+    def resume_reading(self) -> None:
+        if not self._waiting:
+            super().resume_reading()
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that ends if its client is late with a request's header, with its body, or with reading an answer.
+
+    uvicorn itself limits only the time between an answer and the first byte of the next request. The state of a request
+    has ``gone``, a future that is done when the client has left.
     """
 
     def __init__(self, seconds: float, on_end: Callable[[], None], **uvicorn: Any):
-        super().__init__(**uvicorn)
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        super().__init__(app_state={"gone": self._gone}, **uvicorn)
         self._seconds, self._on_end = seconds, on_end
         self._timer: TimerHandle | None = None
+        self._head_bytes = 0
 
     @property
     def _waits_for_client(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete or self.flow.write_paused
+        return self.cycle is None or self.cycle.response_complete or self.flow.write_paused or self._waits_for_body
+
+    @property
+    def _waits_for_body(self) -> bool:
+        return self.cycle is not None and self.cycle.more_body and not self.pipeline
 
     def _update_timer(self) -> None:
         if not self._waits_for_client:
             self._stop_timer()
         elif self._timer is None:
-            self._timer = self.loop.call_later(self._seconds, self.transport.abort)
+            self._timer = self.loop.call_later(self._seconds, self._end_late)
+
+    def _end_late(self) -> None:
+        if not self._waits_for_body or self.cycle.response_started or self.transport.is_closing():
+            self.transport.abort()
+        else:
+            self._end_with_error("408 Request Timeout", f"The text did not arrive within {self._seconds:g} seconds.")
+            self._timer = None
+            self._update_timer()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -51,21 +82,39 @@ class Connection(H11Protocol):
     @override
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = _Flow(transport, self.pipeline)
         self._update_timer()
 
     @override
     def data_received(self, data: bytes) -> None:
-        if self.conn.their_state is not h11.MUST_CLOSE:  # uvicorn would answer twice what follows the last request
-            super().data_received(data)
+        if self.transport.is_closing() or not (self.cycle is None or self.cycle.keep_alive or self.cycle.more_body):
+            return  # what follows the last request
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self.send_400_response("The header is too long.")
         self._update_timer()
+
+    @override
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._head_bytes = 0
+        self._stop_timer()  # the body has a time of its own
+
+    @override
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._head_bytes = 0
 
     @override
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, or whose header is too long."""
-        body = json.dumps({"error": msg}).encode()
-        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
-        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        self._end_with_error("400 Bad Request", msg)
+
+    def _end_with_error(self, status: str, reason: str) -> None:
+        body = json.dumps({"error": reason})
+        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"
+        self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{body}".encode())
         self.transport.close()
 
     @override
@@ -88,11 +137,12 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._stop_timer()
+        self._gone.set_result(None)
         self._on_end()
 
     @override
     def shutdown(self) -> None:
-        if self._waits_for_client or self.cycle.more_body:
+        if self._waits_for_client:
             self.transport.abort()
         else:
             super().shutdown()
@@ -119,7 +169,7 @@ class LimitedServer(Server):
 
     async def _accept(self) -> None:
         loop, free = asyncio.get_running_loop(), asyncio.Semaphore(_count_connections(self._limits.connections))
-        shared = {"config": self.config, "server_state": self.server_state, "app_state": {}}
+        shared = {"config": self.config, "server_state": self.server_state}
         self._listener.setblocking(False)
         while True:
             await free.acquire()
@@ -134,7 +184,7 @@ class LimitedServer(Server):
 
 
 def run_server(
-    app: FastAPI, host: str, port: int, limits: Limits, *, ready: Callable[[str], None], stop_seconds: int = 1
+    app: ASGIApp, host: str, port: int, limits: Limits, *, ready: Callable[[str], None], stop_seconds: int = 1
 ) -> None:
     """Serve an application until Ctrl-C or SIGTERM.
 
@@ -150,7 +200,7 @@ def run_server(
 
 
 def make_server(
-    app: FastAPI,
+    app: ASGIApp,
     listener: socket.socket,
     limits: Limits,
     *,
@@ -158,7 +208,8 @@ def make_server(
     stop_seconds: int = 1,
 ) -> LimitedServer:
     """The server of an application, which calls ``ready`` when it answers."""
-    config = Config(app, ws="none", log_level="error", timeout_graceful_shutdown=stop_seconds, server_header=False)
+    silent: Any = {"log_level": "error", "access_log": False, "server_header": False}
+    config = Config(app, ws="none", proxy_headers=False, timeout_graceful_shutdown=stop_seconds, **silent)
     return LimitedServer(config, listener, limits, ready)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from socket import gethostname
 from typing import Any
@@ -25,21 +26,25 @@ class HostGuard:
     def __init__(self, app: Any, hosts: Sequence[str] = (), headers: dict[str, str] | None = None, fix: str = ""):
         self._app, self._headers, self._fix = app, headers, fix
         self._hosts = _LOCAL_HOSTS | {host.lower() for host in hosts}
+        self._find_problem = lru_cache(16)(self._check)
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         if scope["type"] == "http":
-            host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), None)
-            if host is not None and not self._permits(host):  # without one in HTTP/1.0, which no browser sends
-                problem = f"This server does not answer for the host {_name_of(host)}{self._fix}."
+            hosts = tuple(value for name, value in scope["headers"] if name == b"host")
+            if problem := self._find_problem(hosts, scope["http_version"]):
                 await JSONResponse({"error": problem}, 400, self._headers)(scope, receive, send)
                 return
             if scope["method"] == "HEAD":
                 scope = {**scope, "method": "GET"}  # the server leaves out the body
         await self._app(scope, receive, send)
 
-    def _permits(self, host: str) -> bool:
-        name = _name_of(host)
-        return "*" in self._hosts or name in self._hosts or _is_address(name)
+    def _check(self, hosts: tuple[bytes, ...], version: str) -> str:
+        """What is wrong with the headers ``Host`` of a request, or nothing."""
+        if len(hosts) != 1:
+            return "" if not hosts and version == "1.0" else "A request needs one header Host."
+        name = _name_of(hosts[0].decode("latin-1"))
+        permitted = "*" in self._hosts or name in self._hosts or _is_address(name)
+        return "" if permitted else f"This server does not answer for the host {name}{self._fix}."
 
 
 def _name_of(host: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the histogram of seconds."""
@@ -15,8 +17,8 @@ class Metrics:
 
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)
     """By path and status."""
-    seconds: Counter[tuple[str, float]] = field(default_factory=Counter)
-    """By path and bound: requests that took at most so long."""
+    seconds: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * (len(_BOUNDS) + 1)))
+    """By path, the requests between a bound and the one before, and at the end those above all."""
     total_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     tokens: int = 0
 
@@ -24,8 +26,7 @@ class Metrics:
         """Count a request."""
         self.requests[path, status] += 1
         self.total_seconds[path] += seconds
-        for bound in (*_BOUNDS, float("inf")):
-            self.seconds[path, bound] += seconds <= bound
+        self.seconds[path][bisect_left(_BOUNDS, seconds)] += 1
 
     def format(self, *, batches: int, waiting: int) -> str:
         """All metrics; ``batches`` were computed and ``waiting`` requests have no answer yet."""
@@ -38,12 +39,11 @@ class Metrics:
             *_format_metric("request_seconds", "histogram", "Time from a request to its answer.", {}),
         ]
         for path, total in self.total_seconds.items():
-            for bound in (*_BOUNDS, float("inf")):
-                le = "+Inf" if bound == float("inf") else f"{bound:g}"
-                labels = f'{{path="{path}",le="{le}"}}'
-                lines.append(f"graphattn_request_seconds_bucket{labels} {self.seconds[path, bound]}")
+            counts = list(accumulate(self.seconds[path]))
+            for bound, count in zip((*map("{:g}".format, _BOUNDS), "+Inf"), counts, strict=True):
+                lines.append(f'graphattn_request_seconds_bucket{{path="{path}",le="{bound}"}} {count}')
             lines.append(f'graphattn_request_seconds_sum{{path="{path}"}} {total:.6f}')
-            lines.append(f'graphattn_request_seconds_count{{path="{path}"}} {self.seconds[path, float("inf")]}')
+            lines.append(f'graphattn_request_seconds_count{{path="{path}"}} {counts[-1]}')
         return "\n".join(lines) + "\n"
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
+import numpy as np
+import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
@@ -22,12 +23,14 @@ from pydantic import (
     create_model,
     model_validator,
 )
+from starlette.types import Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
 from graphattn.experiments._serving.guard import HostGuard, answer_unknown
 from graphattn.experiments._serving.metrics import Metrics
-from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json, wait_until_gone
+from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json
 from graphattn.experiments._serving.served_model import Explanation, Predict, ServedModel
 
 BATCH_TOKENS = 4_096
@@ -36,7 +39,7 @@ EXPLAINED_TOKENS = 1_000
 """Most tokens of a text whose attention is shown, which has up to the square of edges."""
 MAX_EDGES = 10_000
 SMALL = 2_000
-"""Characters of a request that is read at once, and numbers or rows of an answer that is sent at once."""
+"""Characters of a request that is read at once, and numbers or characters of an answer that is sent at once."""
 CLIENT_LEFT = 499
 """Status of requests whose clients did not wait, in the metrics."""
 
@@ -62,7 +65,35 @@ class _Body(BaseModel):
         return data
 
 
-def make_service(model: ServedModel, limits: Limits, *, hosts: Sequence[str] = ()) -> FastAPI:
+class _Application:
+    """Answers the requests that a model computes, and leaves the others to FastAPI, which needs more time for each."""
+
+    def __init__(self, answers: Mapping[str, Answer], others: FastAPI):
+        self._answers, self._others = answers, others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._answers.get(scope["path"]) if scope.get("method") == "POST" else None
+        if answer is None:
+            await self._others(scope, receive, send)
+            return
+        gone, task = scope["state"]["gone"], asyncio.current_task()
+        assert task is not None
+
+        def cancel(_: asyncio.Future[None]) -> None:
+            task.cancel()
+
+        gone.add_done_callback(cancel)
+        try:
+            response = await answer(Request(scope, receive))
+            await response(scope, receive, send)
+        except asyncio.CancelledError:
+            if not gone.done():
+                raise
+        finally:
+            gone.remove_done_callback(cancel)
+
+
+def make_service(model: ServedModel, limits: Limits, *, hosts: Sequence[str] = ()) -> HostGuard:
     """The application that serves a model to requests for this machine, for IP addresses and for ``hosts``.
 
     ``limits.characters`` are those of all texts of a request.
@@ -71,12 +102,10 @@ def make_service(model: ServedModel, limits: Limits, *, hosts: Sequence[str] = (
     service = _Service(model, limits)
     bodies = _make_bodies(model)
     handlers = {"/predict": service.predict, "/encode": service.encode, "/explain": service.explain}
-    for path, handle in handlers.items():
-        answer = service.answer(path, bodies[path], handle)
-        app.add_route(path, answer, methods=["POST"])  # answers, with less work than FastAPI's, which is for /docs
-        if path not in model.missing:
-            described: Any = {"summary": _SUMMARIES[path], "responses": _RESPONSES, **_describe_body(bodies[path])}
-            app.add_api_route(path, answer, methods=["POST"], **described)
+    answers = {path: service.answer(path, bodies[path], handle) for path, handle in handlers.items()}
+    for path, answer in answers.items():  # for other methods, and for /docs
+        described: Any = {"summary": _SUMMARIES[path], "responses": _RESPONSES, **_describe_body(bodies[path])}
+        app.add_api_route(path, answer, methods=["POST"], include_in_schema=path not in model.missing, **described)
     app.add_api_route("/health", service.report_health, summary=_SUMMARIES["/health"])
     app.add_api_route(
         "/metrics", service.report_metrics, summary=_SUMMARIES["/metrics"], response_class=PlainTextResponse
@@ -88,13 +117,14 @@ def make_service(model: ServedModel, limits: Limits, *, hosts: Sequence[str] = (
         return answer_unknown(known, request.method, error)
 
     async def report_defect(request: Request, error: Exception) -> Response:
-        return _format_error("The server failed; its log has the reason.", 500)
+        return _format_error(_DEFECT, 500)
 
     app.add_exception_handler(404, list_paths)
     app.add_exception_handler(405, list_paths)
     app.add_exception_handler(Exception, report_defect)
-    app.add_middleware(HostGuard, hosts=hosts, fix="; start it with --allow-host NAME to permit another one")
-    return app
+    app.add_middleware(ProxyHeadersMiddleware)  # so that redirects keep a proxy's scheme
+    fix = "; start it with --allow-host NAME to permit another one"
+    return HostGuard(_Application(answers, app), hosts, fix=fix)
 
 
 def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
@@ -174,6 +204,9 @@ def _describe_body(body: type[BaseModel]) -> dict[str, Any]:
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
 
 
+_DEFECT = "The server failed; its log has the reason."
+
+
 def _format_error(reason: str, status: int) -> Response:
     headers = {"Retry-After": "1"} if status == 429 else {}
     return JSONResponse({"error": reason}, status, headers)
@@ -190,12 +223,11 @@ class _Service:
         """Make the function that answers requests to a path."""
 
         async def answer(request: Request) -> Response:
-            start, status = time.perf_counter(), 500
+            start, status = time.perf_counter(), CLIENT_LEFT
             try:
                 if path in self._model.missing:
                     raise RequestError(404, " ".join(self._model.missing[path].split()))
-                content = await self._receive(request, body)
-                response: Response = await self._while_present(request, handle(content))
+                response = _format_answer(await handle(await self._receive(request, body)))
                 status = response.status_code
             except RequestError as error:
                 status = error.status
@@ -203,26 +235,15 @@ class _Service:
             except GraphAttnError as error:
                 status = 422
                 response = _format_error(" ".join(str(error).split()), status)
+            except Exception:
+                status = 500
+                response = _format_error(_DEFECT, status)
+                logging.getLogger(__name__).exception("A request to %s failed:", path)
             finally:
                 self._metrics.observe(path, status, time.perf_counter() - start)
             return response
 
         return answer
-
-    async def _while_present(self, request: Request, work: Awaitable[Any]) -> Response:
-        """The answer with the result of work, which is cancelled if the client leaves."""
-        working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(wait_until_gone(request))
-        try:
-            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                return Response(status_code=CLIENT_LEFT)
-            result = working.result()
-            return await _run(SMALL * len(result), _format_answer, result)  # an explanation has several parts
-        finally:
-            for task in (working, leaving):
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await leaving
 
     async def _receive(self, request: Request, body: type[BaseModel]) -> BaseModel:
         content = await receive_json(request, self._limits, self._length_error())
@@ -317,7 +338,7 @@ def _join(parts: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def _format_answer(result: dict[str, Any]) -> Response:
-    """The answer with a result; a long list of rows is written in parts, in another thread."""
+    """The answer with a result; a long list of rows is sent in parts, and other requests are answered between them."""
     name, rows = next(iter(result.items()))
     if len(result) > 1 or sum(map(_count_values, rows)) <= SMALL:
         return Response(_to_json(result), media_type="application/json")
@@ -330,15 +351,18 @@ def _count_values(row: Any) -> int:
     return size
 
 
-def _iter_json(name: str, rows: Sequence[Any]) -> Iterator[str]:
-    separator = f'{{"{name}":['
-    for row in rows:
-        yield separator + _to_json(row)
-        separator = ","
-    yield "]}"
+async def _iter_json(name: str, rows: Sequence[Any]) -> AsyncIterator[bytes]:
+    part, size = [b'{"%b":[' % name.encode()], 0
+    for number, row in enumerate(rows):
+        part += [b"," if number else b"", _to_json(row)]
+        size += _count_values(row)
+        if size > SMALL:
+            yield b"".join(part)
+            await asyncio.sleep(0)
+            part, size = [], 0
+    yield b"".join([*part, b"]}"])
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: Any) -> bytes:
     """A value as JSON, with arrays as lists."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=lambda a: a.tolist())
-    return text
+    return orjson.dumps(value, np.ndarray.tolist, orjson.OPT_SERIALIZE_NUMPY)  # tolist: those that are not contiguous

@@ -45,7 +45,7 @@ def make_app(
 
     Only requests to ``host``, to this machine or to an IP address are answered, which prevents DNS rebinding.
     """
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "httptools", "uvicorn"):
         import_optional(package, "the live page needs", "inspect")
     from fastapi import FastAPI
     from fastapi.responses import HTMLResponse, JSONResponse

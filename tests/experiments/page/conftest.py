@@ -203,7 +203,7 @@ def find_violations() -> Callable[..., list[str]]:
 def serve_models(serve_app) -> Callable:
     """A server of models in this process: ``with serve_models(models, texts=1) as port:``."""
 
-    def run(models: list, **options: object) -> AbstractContextManager[int]:
-        return serve_app(make_app(models, **options), options.get("limits") or Limits())
+    def serve(models: list, *, run: Callable | None = None, **options: object) -> AbstractContextManager[int]:
+        return serve_app(make_app(models, **options), options.get("limits") or Limits(), run)
 
-    return run
+    return serve

@@ -1,9 +1,10 @@
 """Connections whose clients are late, and more of them than the server accepts."""
 
+import asyncio
 import json
 import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -15,14 +16,15 @@ HEAD = b"POST /attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: applicatio
 PAGE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-@pytest.fixture(scope="module")
-def port(make_result, serve_models):
+@pytest.fixture(scope="module", params=["asyncio", "uvloop"])
+def port(make_result, serve_models, request):
     def explain(texts):
         time.sleep(SECONDS * 1.5 if "slow" in texts[0] else 0)
         return make_result(texts[0].split()).page
 
     model = LiveModel("toy", lambda text: len(text.split()), explain)
-    with serve_models([model], limits=Limits(connections=4, seconds=SECONDS)) as port:
+    run = asyncio.run if request.param == "asyncio" else pytest.importorskip("uvloop").run
+    with serve_models([model], run=run, limits=Limits(connections=4, seconds=SECONDS)) as port:
         yield port
 
 
@@ -81,6 +83,22 @@ def test_a_client_that_does_not_read_is_disconnected(port):
         client.sendall(PAGE * 1_000_000)
 
 
+def test_a_late_body_is_an_error(port):
+    with connect(port, make_request("a film")[:-3]) as client:
+        head, _, body = read_all(client).partition(b"\r\n\r\n")
+    assert json.loads(body) == {"error": f"The text did not arrive within {SECONDS} seconds."}
+    assert b"connection: close" in head.lower()
+
+
+@pytest.mark.parametrize("head", [PAGE[:-2] + b"A: " + b"a" * 300_000, HEAD + b"A: a\r\n" * 20_000, b"GET /" * 30_000])
+def test_a_long_header_is_an_error(port, head):
+    with connect(port) as client:
+        with suppress(ConnectionResetError, BrokenPipeError):
+            client.sendall(head)
+        assert read_all(client)[:13] in (b"", b"HTTP/1.1 400 "), "none if the client sends after its end"
+    assert ask(port, "a film") == ["a", "film"]
+
+
 def test_time_for_the_answer_does_not_count(port):
     assert ask(port, "a slow film") == ["a", "slow", "film"]
 
@@ -97,6 +115,14 @@ def test_pipelined_requests(port):
         answer = read_all(client)
     assert answer.count(b"HTTP/1.1 200 ") == 2
     assert answer.index(b'["one","film"]') < answer.index(b'["another"]')
+
+
+def test_a_request_behind_others_has_its_time_for_the_body(port):
+    whole, late = make_request("a slow film"), make_request("another", b"Connection: close\r\n")
+    with connect(port, whole + late[:-3]) as client:
+        time.sleep(SECONDS * 1.2)  # the first one is computed
+        client.sendall(late[-3:])
+        assert read_all(client).count(b"HTTP/1.1 200 ") == 2
 
 
 def test_bytes_after_the_last_request(port):

@@ -155,7 +155,7 @@ def test_every_address_is_rejected(host):
         serve([], host=host)
 
 
-@pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
+@pytest.mark.parametrize("package", ["fastapi", "httptools", "uvicorn"])
 def test_without_the_extra(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError) as caught:

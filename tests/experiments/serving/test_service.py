@@ -253,6 +253,17 @@ def test_other_hosts_are_rejected(port, estimator, serve_app):
             assert (ask_host(other, "films.example:99")[0] == 200) == allowed
 
 
+@pytest.mark.parametrize(
+    ("version", "hosts", "status"),
+    [("1.1", 0, 400), ("1.1", 1, 200), ("1.1", 2, 400), ("1.0", 0, 200), ("1.0", 2, 400)],
+)
+def test_the_number_of_headers_host(port, version, hosts, status):
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as client:
+        head = f"GET /health HTTP/{version}\r\nConnection: close\r\n" + "Host: localhost\r\n" * hosts
+        client.sendall(head.encode() + b"\r\n")
+        assert client.recv(100).startswith(f"HTTP/1.1 {status} ".encode())
+
+
 def test_what_is_no_http(port):
     for line in (b"hello\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\nno header\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", port), timeout=300) as client:
