@@ -84,8 +84,23 @@ class Int8Linear(FrozenLinear):
 
 
 def quantize(model: nn.Module) -> None:
-    """Replace all linear layers, whose float32 weights are freed; nothing in the model has gradients any more."""
+    """Replace all linear layers, whose float32 weights are freed; nothing in the model has gradients any more.
+
+    ``Conv1D`` of ``transformers``, which GPT-2 is made of, is a linear layer with a transposed weight.
+    """
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if (type(child).__module__, type(child).__name__) == ("transformers.pytorch_utils", "Conv1D"):
+                setattr(parent, name, _transpose(child))
     replace_linear(model, lambda layer: layer.in_features <= MAX_INPUTS, Int8Linear)
+
+
+def _transpose(layer: Any) -> nn.Linear:
+    """The linear layer that a ``Conv1D`` is."""
+    with torch.device("meta"):
+        linear = nn.Linear(*layer.weight.shape)
+    linear.load_state_dict({"weight": layer.weight.detach().t(), "bias": layer.bias.detach()}, assign=True)
+    return linear
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, cast
 
@@ -11,19 +11,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from graphattn._scales import Scale
-from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.exceptions import ConfigError
 from graphattn.layers._linear import Linear
 from graphattn.layers._padded import DenseAttention
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights, run_layers, sinusoids
 from graphattn.models._encoders.ms_trans import MSTransEncoder
+from graphattn.models._files.masks import can_draw, make_masks
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, PairHead, TaggingHead
 from graphattn.models.heads._pooling import UNIT, Source2TokenPooling
 from graphattn.models.pretrained._encoder import PretrainedEncoder, distance_buckets
 from graphattn.models.pretrained._layers import HeadRange, Rotation, head_ranges, rotate
+from graphattn.models.pretrained._model import PretrainedModel
 from graphattn.models.pretrained._stack import StackedEncoder
 
 
@@ -122,7 +122,16 @@ def make_dense_encoder(encoder: Encoder) -> Any:
     A ConfigError names the parts of the encoder that have no such form.
     """
     check_exportable(find_graph_parts(encoder))
-    return _ENCODERS[type(encoder)](encoder)
+    return _find_form(encoder)(encoder)
+
+
+def _find_form(encoder: Encoder) -> Any:
+    """The class of an encoder's dense form; None if it has none."""
+    if type(encoder) not in _ENCODERS and isinstance(encoder, PretrainedModel):
+        from graphattn.models.pretrained._transformers_dense import DenseTransformers  # imports pandas
+
+        return DenseTransformers
+    return _ENCODERS.get(type(encoder))
 
 
 _FIXES = {
@@ -152,32 +161,6 @@ def check_exportable(missing: Sequence[str]) -> None:
                 "feature_columns", "predicate_column", "encoder", "heads",
             ),
         )  # fmt: skip
-
-
-def make_masks(relations: Iterable[Relation], mask: Tensor) -> dict[str, Tensor]:
-    """Relation -> (B, L, L), whether a token attends to another one; padding attends to itself, as it must to some."""
-    columns = torch.arange(mask.shape[1], device=mask.device)
-    distances = (columns - columns.unsqueeze(1)).abs()
-    lengths, tokens = mask.sum(1), mask.bool().unsqueeze(1)
-    masks = {}
-    for relation in relations:
-        near = distances == 0
-        if isinstance(relation, Window):
-            near = distances <= _reach(relation.scale, lengths, as_radius=relation.as_radius)
-            masks[relation.name] = (near & tokens) | (distances == 0)
-        else:
-            masks[relation.name] = tokens | near
-    return masks
-
-
-def _reach(scale: Scale, lengths: Tensor, *, as_radius: bool) -> Tensor | int:
-    """(B, 1, 1) tokens to each side of a window, or one number; see :meth:`Scale.widths`."""
-    if scale.tokens is not None:
-        return scale.tokens if as_radius else scale.tokens // 2
-    assert scale.divisor is not None
-    reach = torch.div(lengths, scale.divisor, rounding_mode="floor").clamp(min=1)
-    widths = reach + 1 - reach % 2
-    return (widths if as_radius else torch.div(widths, 2, rounding_mode="floor")).unsqueeze(1).unsqueeze(1)
 
 
 class DensePooling(nn.Module):
@@ -279,13 +262,9 @@ def find_graph_parts(encoder: Encoder) -> list[str]:
     """List what padded texts and masks of windows cannot express of an encoder."""
     if isinstance(encoder, StackedEncoder):
         return [part for each in (encoder.lower, encoder.upper) if each is not None for part in find_graph_parts(each)]
-    if type(encoder) not in _ENCODERS:
+    if _find_form(encoder) is None:
         return [f"the encoder {type(encoder).__name__.removesuffix('Encoder')}"]
-    return [
-        f"heads along {relation.name}"
-        for relation in encoder.relations()
-        if not (isinstance(relation, Window) or (isinstance(relation, Complete) and relation.name == "all"))
-    ]
+    return [f"heads along {relation.name}" for relation in encoder.relations() if not can_draw(relation)]
 
 
 def make_dense_model(model: TextModel, rescale: tuple[float, float] = (0.0, 1.0)) -> DenseModel:

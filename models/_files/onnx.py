@@ -71,15 +71,22 @@ def export(model: DenseModel, *, segments: bool) -> Any:
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)  # torchvision is missing
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from the exporter
-        return torch.onnx.export(
-            model,
-            examples,
-            input_names=inputs,
-            output_names=["logits"] if model.head is not None else _STATES,
-            dynamic_shapes=dict.fromkeys(inputs, sizes),
-            dynamo=True,
-            verbose=False,
-        )
+        try:
+            return torch.onnx.export(
+                model,
+                examples,
+                input_names=inputs,
+                output_names=["logits"] if model.head is not None else _STATES,
+                dynamic_shapes=dict.fromkeys(inputs, sizes),
+                dynamo=True,
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:  # of operations of a model of transformers
+            reason = str(error).strip().splitlines()[-1][:200]
+            raise ConfigError(
+                f"PyTorch cannot write this model as an ONNX file ({reason}); use its to_dense, its to_huggingface or "
+                "its save"
+            ) from error
 
 
 def _format_tokenizer(vocabulary: Vocabulary, longest: int | None, *, begins_with_cls: bool) -> str:

@@ -131,7 +131,7 @@ class PretrainedEncoder(PretrainedModel):
         head: NativeHead | None = None,
         missing: Sequence[str] = (),
     ) -> None:
-        self.check_edges_of_pretraining()
+        self.check_native()
         vocabulary = self.vocabulary if vocabulary is None else vocabulary
         assert vocabulary is not None
         weights = self.state_dict()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import torch
 from safetensors.torch import save
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphattn.builders._atomic import atomic_folder, is_vacant, write_text
 from graphattn.builders._paths import FilePath, resolve_path, write_error
@@ -26,6 +28,7 @@ from graphattn.models.pretrained._directory_settings import (
     TOKENIZER_CONFIG,
     WEIGHTS,
 )
+from graphattn.models.pretrained._transformers_architecture import AnyArchitecture
 
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "pad_token": ("[PAD]", "<pad>"),
@@ -58,6 +61,36 @@ class NativeHead:
     note: str
 
 
+class HeadPlace(NamedTuple):
+    """Where ``transformers`` keeps a linear head: its one layer, or two with an activation between them."""
+
+    prefix: str
+    """Of the encoder's tensors beside those of the head."""
+    layers: tuple[str, ...]
+    scale: float
+    """Factor of scores between two layers."""
+    model: str
+    """The class."""
+
+
+LINEAR_TANH, EXACT = 2.0**-13, 1.0
+"""Factors of scores between two layers: tanh is linear to seven digits for small ones; ReLU and GELU allow any."""
+
+
+def split_layer(output: nn.Linear, scale: float) -> list[tuple[Tensor, Tensor]]:
+    """A linear layer as two, with an activation a between them.
+
+    With a factor s, a(s x) - a(-s x) is s x for ReLU and GELU, and for tanh 2 s x, up to a share of (s x)^2 / 3.
+    """
+    classes, width = output.weight.shape
+    slope = 1 if scale == EXACT else 2
+    layer = scale * torch.cat([output.weight, output.bias.unsqueeze(1)], 1).detach().float().cpu()
+    inner = torch.cat([layer, -layer, torch.zeros(width - 2 * classes, width + 1)])
+    unit = torch.eye(classes) / (slope * scale)
+    outer = torch.cat([unit, -unit, torch.zeros(classes, width - 2 * classes)], 1)
+    return [(inner[:, :-1].contiguous(), inner[:, -1].contiguous()), (outer, torch.zeros(classes))]
+
+
 def write_directory(
     folder: FilePath,
     architecture: Architecture,
@@ -79,23 +112,51 @@ def write_directory(
         for source, rows in zip(sources, weight.detach().cpu().chunk(len(sources)), strict=True):
             tensors.setdefault(source if head is None else f"{head.prefix}.{source}", rows.clone())
     positions = architecture.position_offset + max_length if architecture.positions else 0
-    settings, ids = _tokenizer_settings(architecture, Tokenizer.from_str(tokenizer), max_length)
     config = replace(architecture, positions=positions, max_length=max_length).to_config()
-    files = {
-        **_sentence_files(architecture, max_length),
-        TOKENIZER_CONFIG: settings,
-        CONFIG: {**ids, **config, **({} if head is None else head.config)},
-    }
-    if missing:  # without classes, pipelines raise an error instead of answering from random weights
-        files[CONFIG] |= {"id2label": {}, "label2id": {}}
-    readme = _describe(architecture, head, missing, sentences=MODULES in files)
+
+    def write_model(target: Path, ids: Mapping[str, int | None]) -> dict[str, Any]:
+        # save_file lets only the owner read it
+        (target / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
+        return {**ids, **config, **({} if head is None else head.config)}
+
+    write_files(
+        folder,
+        architecture,
+        tokenizer,
+        write_model,
+        max_length=max_length,
+        has_pooler=architecture.has_pooler,
+        head=head,
+        missing=missing,
+    )
+
+
+def write_files(
+    folder: FilePath,
+    architecture: AnyArchitecture,
+    tokenizer: str,
+    write_model: Callable[[Path, Mapping[str, int | None]], dict[str, Any]],
+    *,
+    max_length: int,
+    has_pooler: bool,
+    head: NativeHead | None,
+    missing: Sequence[str],
+) -> None:
+    """Write a directory; other arguments as above.
+
+    ``write_model`` writes the weights into a folder; it gets the ids of special tokens, and returns ``config.json``.
+    """
+    settings, ids = _tokenizer_settings(architecture, Tokenizer.from_str(tokenizer), max_length)
+    files = {**_sentence_files(architecture, max_length), TOKENIZER_CONFIG: settings}
+    readme = _describe(head, missing, has_pooler=has_pooler, sentences=MODULES in files)
     try:
         target = resolve_path(folder)
         if target.exists() and not (target.is_dir() and is_vacant(target)):
             raise ConfigError(f"{folder} exists; choose another directory")
         with atomic_folder(target) as temporary:
-            # save_file lets only the owner read it
-            (temporary / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
+            files[CONFIG] = write_model(temporary, ids)
+            if missing:  # without classes, pipelines raise an error instead of answering from random weights
+                files[CONFIG] |= {"id2label": {}, "label2id": {}}
             write_text(temporary / TOKENIZER, tokenizer)
             write_text(temporary / "README.md", readme)
             for name, values in files.items():
@@ -106,7 +167,7 @@ def write_directory(
 
 
 def _tokenizer_settings(
-    architecture: Architecture, tokenizer: Tokenizer, max_length: int
+    architecture: AnyArchitecture, tokenizer: Tokenizer, max_length: int
 ) -> tuple[dict[str, Any], dict[str, int | None]]:
     """``tokenizer_config.json``, and the ids of special tokens for ``config.json``."""
     files = architecture.side_files
@@ -135,12 +196,12 @@ def _find_special_tokens(files: Mapping[str, Any], tokenizer: Tokenizer) -> dict
     return tokens
 
 
-def _limit(limit: int | None, architecture: Architecture, max_length: int) -> int:
+def _limit(limit: int | None, architecture: AnyArchitecture, max_length: int) -> int:
     """A maximum length, unless the model now reads longer texts than in pretraining."""
     return max_length if limit is None or max_length > architecture.max_length else min(limit, max_length)
 
 
-def _sentence_files(architecture: Architecture, max_length: int) -> dict[str, Any]:
+def _sentence_files(architecture: AnyArchitecture, max_length: int) -> dict[str, Any]:
     """Files of ``sentence-transformers``; none for a model with other modules."""
     files = {
         name: value
@@ -156,7 +217,7 @@ def _sentence_files(architecture: Architecture, max_length: int) -> dict[str, An
     return files
 
 
-def _describe(architecture: Architecture, head: NativeHead | None, missing: Sequence[str], *, sentences: bool) -> str:
+def _describe(head: NativeHead | None, missing: Sequence[str], *, has_pooler: bool, sentences: bool) -> str:
     """The README of the directory: what it contains, and what it lacks."""
     if head is not None:
         answers = f"Head (`AutoModelFor{head.task}` and its pipeline): the probabilities of GraphAttn. {head.note}"
@@ -167,7 +228,7 @@ def _describe(architecture: Architecture, head: NativeHead | None, missing: Sequ
         )
     else:
         answers = "No head: `AutoModelForSequenceClassification` and others add one with random weights, for training."
-    pooler = "that of the source model, not trained further" if architecture.has_pooler else "random, if there is one"
+    pooler = "that of the source model, not trained further" if has_pooler else "random, if there is one"
     if head is not None and any("pooler" in name for name in head.tensors):
         pooler = "a layer of the head"
     pooling = "as in the source model" if sentences else "the mean of the states"

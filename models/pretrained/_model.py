@@ -126,6 +126,9 @@ class PretrainedModel(Encoder):
     def device(self) -> torch.device:
         """The device of the parameters."""
 
+    def check_gradient_checkpointing(self) -> None:
+        """Reject a model that cannot compute states again in the backward pass."""
+
     @abstractmethod
     def freeze(self, tuned_layers: int) -> None:
         """Freeze the word vectors and all but the last layers, and turn off their dropout.
@@ -238,10 +241,15 @@ class PretrainedModel(Encoder):
                 options=options,
             )
 
-    def check_edges_of_pretraining(self) -> None:
-        """Reject heads with other edges, which ``transformers`` lacks."""
+    @property
+    def has_edges_of_pretraining(self) -> bool:
+        """Whether all heads attend along the edges that they had in pretraining."""
         heads = self.architecture.heads
-        if self.layer_heads != [{relation: heads} for relation in self.architecture.relations]:
+        return self.layer_heads == [{relation: heads} for relation in self.architecture.relations]
+
+    def check_native(self) -> None:
+        """Reject a model that ``transformers`` does not have, such as one whose heads have other edges."""
+        if not self.has_edges_of_pretraining:
             raise ConfigError("transformers has no other edges than those of pretraining; keep these edges")
 
     @override

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.exceptions import ConfigError, GraphAttnWarning, warn_caller
@@ -17,24 +16,23 @@ from graphattn.models._files.dense_model import list_own_layers
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models._text_model import TextModel
 from graphattn.models.heads import ClassificationHead, Head, RegressionHead
-from graphattn.models.pretrained._architecture import FAMILIES
-from graphattn.models.pretrained._export import NativeHead
+from graphattn.models.pretrained._architecture import FAMILIES, Architecture
+from graphattn.models.pretrained._export import EXACT, LINEAR_TANH, HeadPlace, NativeHead, split_layer
 from graphattn.models.pretrained._model import PretrainedModel
 from graphattn.models.pretrained._stack import StackedEncoder, find_pretrained
+from graphattn.models.pretrained._transformers_architecture import AnyArchitecture
 
 _PREFIXES = {
     **{name: name for name in ("bert", "distilbert", "electra", "mpnet")},
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), "roberta"),
 }
 """Families whose heads can be linear -> prefix of the encoder's tensors beside a head."""
-_LINEAR_TANH, _EXACT = 2.0**-13, 1.0
-"""Factors of scores between the layers: tanh is linear to seven digits for small ones; ReLU and GELU allow any."""
 _CLASSIFIERS: Mapping[str, tuple[str, str, float]] = {
-    "bert": ("bert.pooler.dense", "classifier", _LINEAR_TANH),
-    "distilbert": ("pre_classifier", "classifier", _EXACT),
-    "electra": ("classifier.dense", "classifier.out_proj", _EXACT),
+    "bert": ("bert.pooler.dense", "classifier", LINEAR_TANH),
+    "distilbert": ("pre_classifier", "classifier", EXACT),
+    "electra": ("classifier.dense", "classifier.out_proj", EXACT),
     **dict.fromkeys(
-        ("roberta", "xlm-roberta", "camembert", "mpnet"), ("classifier.dense", "classifier.out_proj", _LINEAR_TANH)
+        ("roberta", "xlm-roberta", "camembert", "mpnet"), ("classifier.dense", "classifier.out_proj", LINEAR_TANH)
     ),
 }
 """Family -> the two layers of its classifiers, and the factor of scores between them."""
@@ -49,7 +47,9 @@ def export_estimator(estimator: EstimatorState, directory: str | Path, *, encode
     model, head, vocabulary = estimator.model_, None, estimator.vocabulary_
     assert isinstance(vocabulary, PretrainedVocabulary)
     if not encoder_only:
-        head = convert_head(model.head, lower.architecture.family, np.asarray(estimator.task_.labels.classes).tolist())
+        place = find_head_place(lower.architecture, model.head)
+        assert place is not None
+        head = convert_head(model.head, place, np.asarray(estimator.task_.labels.classes).tolist())
         _warn_of_losses(directory, estimator)
     lower.to_huggingface(
         directory,
@@ -73,7 +73,8 @@ def check_native(estimator: EstimatorState, *, encoder_only: bool) -> tuple[Pret
         raise ConfigError(
             "the model is not built on a pretrained one; train with {pretrained}", options=("pretrained",)
         )
-    missing = find_missing_layers(model, lower.architecture.family)
+    lower.check_native()
+    missing = find_missing_layers(model, lower.architecture)
     if missing and not encoder_only:
         raise ConfigError(
             f"transformers lacks parts of this model: {', '.join(missing)}. {{encoder_only=True}} leaves out all but "
@@ -92,54 +93,60 @@ def _warn_of_losses(directory: str | Path, estimator: EstimatorState) -> None:
         warn_caller(GraphAttnWarning(f"{directory} has no {', '.join(lost)}: apply them yourself", options=options))
 
 
-def find_missing_layers(model: TextModel, family: str) -> list[str]:
+def find_missing_layers(model: TextModel, architecture: AnyArchitecture) -> list[str]:
     """List the parts of a model that the classifiers and taggers of ``transformers`` lack."""
     encoder, head = model.encoder, model.head
     upper = encoder.upper if isinstance(encoder, StackedEncoder) else None
     missing = {
         f"the encoder on top ({type(upper).__name__})": upper is not None,
         **list_own_layers(model),
-        f"a linear head ({family})": family not in _PREFIXES,
     }
     if isinstance(head, ClassificationHead):
         missing["a regressor's head"] = isinstance(head, RegressionHead)
         missing[f"a head on {head.pooling} instead of cls"] = head.pooling != "cls"
         missing["a head with a hidden layer"] = head.options.head_hidden != 0
         missing["a head with so many classes"] = 2 * head.output.out_features > encoder.width
-    return [name for name, lacks in missing.items() if lacks]
+    names = [name for name, lacks in missing.items() if lacks]
+    is_own = isinstance(architecture, Architecture)
+    if (is_own or not names) and find_head_place(architecture, head) is None:
+        names.append(f"a linear head ({architecture.family})")
+    return names
 
 
-def convert_head(head: Head, family: str, labels: Sequence[Any]) -> NativeHead:
+def find_head_place(architecture: AnyArchitecture, head: Head) -> HeadPlace | None:
+    """The layers of ``transformers`` for a head, if they can be linear."""
+    family, task = architecture.family, _name_task(head)
+    if not isinstance(architecture, Architecture):
+        from graphattn.models.pretrained._transformers_heads import find_place
+
+        return find_place(architecture, task, head.output.out_features)
+    if family not in _PREFIXES:
+        return None
+    name = FAMILIES[family].model.removesuffix("Model") + f"For{task}"
+    *layers, scale = _CLASSIFIERS[family] if isinstance(head, ClassificationHead) else ("classifier", EXACT)
+    return HeadPlace(_PREFIXES[family], tuple(map(str, layers)), float(scale), name)
+
+
+def _name_task(head: Head) -> str:
+    return "SequenceClassification" if isinstance(head, ClassificationHead) else "TokenClassification"
+
+
+def convert_head(head: Head, place: HeadPlace, labels: Sequence[Any]) -> NativeHead:
     """A linear head of a model without missing layers."""
     names = list(map(name_class, labels))
     config: dict[str, Any] = {
         "id2label": dict(enumerate(names)),
         "label2id": {name: number for number, name in enumerate(names)},
     }
-    task = "TokenClassification"
-    layers: dict[str, tuple[Tensor, Tensor]] = {"classifier": (head.output.weight, head.output.bias)}
     note = "The tag of a word is that of its first token; tags of entities are BIOES."
     if isinstance(head, ClassificationHead):
-        task, note = "SequenceClassification", "Its two layers compute one; to train further, begin with the encoder."
+        note = "Its two layers compute one; to train further, begin with the encoder." if len(place.layers) == 2 else ""
         config["problem_type"] = f"{'multi' if head.multilabel else 'single'}_label_classification"
-        *names_of_layers, scale = _CLASSIFIERS[family]
-        layers = dict(zip(names_of_layers, _through_activation(head.output, scale), strict=True))
-    config["architectures"] = [FAMILIES[family].model.removesuffix("Model") + f"For{task}"]
+    config["architectures"] = [place.model]
+    layers: list[tuple[Tensor, Tensor]] = [(head.output.weight, head.output.bias)]
+    if len(place.layers) == 2:
+        layers = split_layer(head.output, place.scale)
     tensors: dict[str, Tensor] = {}
-    for name, (weight, bias) in layers.items():
+    for name, (weight, bias) in zip(place.layers, layers, strict=True):
         tensors |= {f"{name}.weight": weight.detach().cpu().clone(), f"{name}.bias": bias.detach().cpu().clone()}
-    return NativeHead(task, _PREFIXES[family], tensors, config, note)
-
-
-def _through_activation(output: nn.Linear, scale: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """A linear layer as two, with an activation a between them.
-
-    With a factor s, a(s x) - a(-s x) is s x for ReLU and GELU, and for tanh 2 s x, up to a share of (s x)^2 / 3.
-    """
-    classes, width = output.weight.shape
-    slope = 1 if scale == _EXACT else 2
-    layer = scale * torch.cat([output.weight, output.bias.unsqueeze(1)], 1).detach().float().cpu()
-    inner = torch.cat([layer, -layer, torch.zeros(width - 2 * classes, width + 1)])
-    unit = torch.eye(classes) / (slope * scale)
-    outer = torch.cat([unit, -unit, torch.zeros(classes, width - 2 * classes)], 1)
-    return (inner[:, :-1].contiguous(), inner[:, -1].contiguous()), (outer, torch.zeros(classes))
+    return NativeHead(_name_task(head), place.prefix, tensors, config, note)

@@ -1,4 +1,4 @@
-"""Attention along edges for families of ``transformers`` that have an attention of their own, with biases by distance.
+"""Attention along edges for families of ``transformers`` that have an attention, or biases by distance, of their own.
 
 Inside a context, these functions stand in for methods of the family's modules.
 """
@@ -6,6 +6,7 @@ Inside a context, these functions stand in for methods of the family's modules.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -113,10 +114,44 @@ def _multiply(states: Tensor, vectors: Tensor) -> Tensor:
 
 def make_mpnet_bias(module: Any, x: Tensor, position_ids: None = None, num_buckets: int = 32) -> DistanceBias:
     """MPNet: learned biases of buckets of distances, the same in all layers."""
-    positions = read_positions(len(x), x.shape[1], x.device)
+    find_buckets = partial(module.relative_position_bucket, num_buckets=num_buckets)
+    return _make_bucket_bias(module, read_positions(len(x), x.shape[1], x.device), find_buckets)
+
+
+def make_t5_bias(
+    module: Any, query_length: int, key_length: int, device: torch.device | None = None, past_seen_tokens: int = 0
+) -> Tensor | DistanceBias:
+    """T5 and mT5: learned biases of buckets of distances, the same in all layers; of padded texts as they are."""
+    find_buckets = partial(
+        module._relative_position_bucket,
+        bidirectional=not module.is_decoder,
+        num_buckets=module.relative_attention_num_buckets,
+        max_distance=module.relative_attention_max_distance,
+    )
+    return _make_t5_bias(module, find_buckets, query_length, key_length, past_seen_tokens)
+
+
+def make_umt5_bias(
+    module: Any, query_length: int, key_length: int, device: torch.device | None = None, past_seen_tokens: int = 0
+) -> Tensor | DistanceBias:
+    """UMT5: as T5, with other biases in each layer."""
+    return _make_t5_bias(module, module._relative_position_bucket, query_length, key_length, past_seen_tokens)
+
+
+def _make_t5_bias(
+    module: Any, find_buckets: Callable[[Tensor], Tensor], query_length: int, key_length: int, past_seen_tokens: int
+) -> Tensor | DistanceBias:
+    table = module.relative_attention_bias.weight
+    if read_packed_lengths() is None:
+        bias: Tensor = type(module).compute_bias(module, query_length, key_length, table.device, past_seen_tokens)
+        return bias
+    return _make_bucket_bias(module, read_positions(1, query_length, table.device), find_buckets)
+
+
+def _make_bucket_bias(module: Any, positions: Tensor, find_buckets: Callable[[Tensor], Tensor]) -> DistanceBias:
+    """Biases of nodes at these (N,) positions; a family's own function finds buckets of key minus query positions."""
     farthest = int(positions.max())
-    distances = torch.arange(-farthest, farthest + 1, device=x.device)
-    rows = module.relative_position_bucket(-distances, num_buckets=num_buckets)
+    rows = find_buckets(-torch.arange(-farthest, farthest + 1, device=positions.device))
     table = module.relative_attention_bias.weight.t().contiguous()
     return DistanceBias(table.expand(len(positions), -1, -1), None, Distances(rows, positions, positions))
 
@@ -203,6 +238,9 @@ PATCHES: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] = {
     ("longformer", "LongformerSelfAttention"): {"forward": attend_longformer},
     ("mpnet", "MPNetEncoder"): {"compute_position_bias": make_mpnet_bias},
     ("mpnet", "MPNetSelfAttention"): {"forward": attend_mpnet},
+    ("mt5", "MT5Attention"): {"compute_bias": make_t5_bias},
+    ("t5", "T5Attention"): {"compute_bias": make_t5_bias},
+    ("umt5", "UMT5Attention"): {"compute_bias": make_umt5_bias},
 }
 """Family and class of a module -> what stands in for its methods."""
 

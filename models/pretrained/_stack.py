@@ -88,6 +88,8 @@ def make_pretrained(
             lower = make_model(architecture, heads=heads, max_length=length)
         else:
             lower = source.read_encoder(heads=heads, max_length=length, extend_positions=options.extend_positions)
+            if options.gradient_checkpointing:
+                lower.check_gradient_checkpointing()
     except ConfigError as error:
         error.rename_option("heads", "pretrained_heads")
         raise

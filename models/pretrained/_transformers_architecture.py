@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -72,10 +73,14 @@ class TransformersArchitecture:
 
     def make_model(self, max_length: int) -> nn.Module:
         """A model whose weights are loaded later, with vectors for ``max_length`` positions if it learned some."""
+        return make_model(self.family, self.set_length(max_length))
+
+    def set_length(self, max_length: int) -> dict[str, Any]:
+        """The settings of a model for texts of ``max_length``."""
         values = dict(self.config)
         if self.has_positions and max_length != self.max_length:
             values[find_length_key(self.family)] = max_length + self.first_position
-        return make_model(self.family, values)
+        return values
 
 
 AnyArchitecture = Architecture | TransformersArchitecture
@@ -136,6 +141,32 @@ def make_model(family: str, values: Mapping[str, Any]) -> nn.Module:
             config, attn_implementation=NAME, dtype=torch.float32, trust_remote_code=False
         )
     return take_encoder(model)
+
+
+def make_headed_model(
+    architecture: TransformersArchitecture, task: str, settings: Mapping[str, Any], max_length: int
+) -> nn.Module:
+    """A random model with a head for a task, such as ``TokenClassification``; ``settings`` change its configuration."""
+    transformers = import_transformers(f"models of type {architecture.family!r} need")
+    config = make_config(architecture.family, {**architecture.set_length(max_length), **settings})
+    factory = getattr(transformers, f"AutoModelFor{task}")
+    model: nn.Module = factory.from_config(
+        config, attn_implementation="eager", dtype=torch.float32, trust_remote_code=False
+    )
+    return model.eval()
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Let ``transformers`` show no progress bars."""
+    logging = import_transformers("pretrained models need").utils.logging
+    had_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if had_bars:
+            logging.enable_progress_bar()
 
 
 def first_line(error: Exception) -> str:

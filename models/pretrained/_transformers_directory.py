@@ -32,6 +32,7 @@ from graphattn.models.pretrained._transformers_architecture import (
     make_config,
     make_model,
     take_encoder,
+    without_bars,
 )
 from graphattn.models.pretrained._transformers_encoder import TransformersEncoder
 
@@ -166,25 +167,20 @@ def read_model(folder: Path, family: str, values: Mapping[str, Any]) -> nn.Modul
         config = make_config(family, values)
     except ModelDirectoryError as error:
         raise ModelDirectoryError(f"{folder}: {error}") from error
-    logging = import_transformers(f"models of type {family!r} need").utils.logging
-    had_bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
     try:
-        model, report = choose_class(family).from_pretrained(
-            folder,
-            config=config,
-            attn_implementation=NAME,
-            dtype=torch.float32,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
+        with without_bars():
+            model, report = choose_class(family).from_pretrained(
+                folder,
+                config=config,
+                attn_implementation=NAME,
+                dtype=torch.float32,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
     except Exception as error:  # each family fails in its own way
         raise ModelDirectoryError(f"{folder}: transformers cannot read it ({first_line(error)})") from error
-    finally:
-        if had_bars:
-            logging.enable_progress_bar()
     missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
     if missing or report["mismatched_keys"]:
         names = [*missing, *(str(key[0]) for key in report["mismatched_keys"])]

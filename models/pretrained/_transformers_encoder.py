@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -26,13 +27,18 @@ from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models._encoders.base import LayerWeights, is_too_long_to_keep
 from graphattn.models._encoders.relation_heads import head_relation
 from graphattn.models.pretrained._contexts import LayerWatcher, watching
+from graphattn.models.pretrained._directory_settings import CONFIG, WEIGHTS
 from graphattn.models.pretrained._encoder import resize_positions
-from graphattn.models.pretrained._export import NativeHead
+from graphattn.models.pretrained._export import NativeHead, write_files
 from graphattn.models.pretrained._interface import Heads, MaskEdges, packed
 from graphattn.models.pretrained._layers import parse_layer_heads
 from graphattn.models.pretrained._model import PretrainedEmbedding, PretrainedModel
 from graphattn.models.pretrained._packing import PackedModel, last_states
-from graphattn.models.pretrained._transformers_architecture import TransformersArchitecture
+from graphattn.models.pretrained._transformers_architecture import (
+    TransformersArchitecture,
+    make_headed_model,
+    without_bars,
+)
 
 _CONTEXT = "GraphAttn"
 _MOST_TOKENS = 2048
@@ -227,6 +233,15 @@ class TransformersEncoder(PretrainedModel):
                 module.gradient_checkpointing = wanted
                 module._gradient_checkpointing_func = again if wanted else None
 
+    @override
+    def check_gradient_checkpointing(self) -> None:
+        if not any(hasattr(module, "gradient_checkpointing") for module in self.model.modules()):
+            raise ConfigError(
+                f"transformers has no {{gradient_checkpointing}} for models of type {self.architecture.family!r}; "
+                "leave it out, and save memory with a smaller {batch_size} or few {tuned_layers}",
+                options=("gradient_checkpointing", "batch_size", "tuned_layers"),
+            )
+
     # -- training ------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -273,6 +288,22 @@ class TransformersEncoder(PretrainedModel):
 
     # -- export --------------------------------------------------------------------------------------------------------
 
+    def make_plain_model(self, vectors: Tensor | None = None) -> nn.Module:
+        """An ordinary model of ``transformers`` with these weights, on the CPU.
+
+        ``vectors`` are the (V, D) word vectors of an encoder that has none of its own; without any, the model's are
+        random.
+        """
+        model: Any = self.architecture.make_model(self.max_length)
+        weights = {name.replace(".table.", "."): tensor.cpu() for name, tensor in self.model.state_dict().items()}
+        vectors = self.embedding.trained if vectors is None and self.embedding is not None else vectors
+        if vectors is not None:
+            tables = [name for name, table in _list_modules(self.model) if isinstance(table, GivenVectors)]
+            weights |= {f"{name}.weight": vectors.detach().cpu() for name in tables}
+        model.load_state_dict({**model.state_dict(), **weights})
+        model.set_attn_implementation("eager")
+        return cast(nn.Module, model.eval())
+
     @override
     def to_huggingface(
         self,
@@ -283,10 +314,45 @@ class TransformersEncoder(PretrainedModel):
         head: NativeHead | None = None,
         missing: Sequence[str] = (),
     ) -> None:
-        raise ConfigError(
-            f"a model of type {self.architecture.family!r} is not written for transformers, which computes it; use its "
-            "save"
+        self.check_native()
+        vocabulary = self.vocabulary if vocabulary is None else vocabulary
+        assert vocabulary is not None
+        plain: Any = self.make_plain_model(embedding)
+
+        if head is not None:
+            plain = self._add_head(plain, head)
+
+        def write_model(folder: Path, _: Mapping[str, int | None]) -> dict[str, Any]:
+            with without_bars():
+                plain.save_pretrained(folder)
+            (folder / WEIGHTS).chmod((folder / CONFIG).stat().st_mode)  # it lets only the owner read weights
+            config: dict[str, Any] = json.loads((folder / CONFIG).read_text())
+            return config
+
+        write_files(
+            directory,
+            self.architecture,
+            vocabulary.to_json(),
+            write_model,
+            max_length=self.max_length,
+            has_pooler=any("pooler" in name for name, _ in plain.named_parameters()),
+            head=head,
+            missing=missing,
         )
+
+    def _add_head(self, plain: nn.Module, head: NativeHead) -> Any:
+        """A model of ``transformers`` with a head, around one without; it may lack the pooler."""
+        model = make_headed_model(self.architecture, head.task, head.config, self.max_length)
+        names = model.state_dict().keys()
+        weights = {f"{head.prefix}.{name}": tensor for name, tensor in plain.state_dict().items()}
+        weights = {name: tensor for name, tensor in weights.items() if name in names} | dict(head.tensors)
+        model.load_state_dict({**model.state_dict(), **weights})
+        return model
+
+
+def _list_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """All names of all modules."""
+    return model.named_modules(remove_duplicate=False)
 
 
 def _parse_heads(heads: str | Mapping[str, int] | None, architecture: TransformersArchitecture) -> list[dict[str, int]]:

@@ -31,6 +31,59 @@ FAMILIES = {
     ),
 }
 
+LETTERS = {**SIZES, "num_hidden_layers": 2, "intermediate_size": 32, "max_position_embeddings": 32}
+SPECIAL = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+GEMMA = {"head_dim": 8, "num_key_value_heads": 2, "sliding_window": 4, "max_position_embeddings": 64}
+T5 = {"vocab_size": 60, "d_model": 24, "num_layers": 2, "num_heads": 4, "d_kv": 6, "d_ff": 32}
+OTHER_FAMILIES = {
+    "albert": ("Albert", {**LETTERS, "embedding_size": 16, **SPECIAL}),
+    "gemma3_text": (
+        "Gemma3Text",
+        {**LETTERS, **SPECIAL, **GEMMA, "layer_types": ["sliding_attention", "full_attention"]},
+    ),
+    "xlm-roberta-xl": ("XLMRobertaXL", {**LETTERS, **SPECIAL, "max_position_embeddings": 33}),
+    "t5": ("T5", T5),
+    "umt5": ("UMT5", T5),
+    "gpt2": ("GPT2", {"vocab_size": 60, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 32}),
+}
+"""Families that ``transformers`` computes."""
+MORE_FAMILIES = {
+    "nomic_bert": ("NomicBert", {**LETTERS, **SPECIAL}),
+    "qwen3": ("Qwen3", {**LETTERS, **SPECIAL, "head_dim": 8, "num_key_value_heads": 2}),
+    "deberta-v2": (
+        "DebertaV2",
+        {**LETTERS, **SPECIAL, "relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_buckets": 8},
+    ),
+}
+
+
+def make_other_reference(family, **changes):
+    """A random model of a family that ``transformers`` computes, larger weights than at the start of training."""
+    import transformers
+
+    prefix, sizes = {**OTHER_FAMILIES, **MORE_FAMILIES}[family]
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{prefix}Config")(**{**sizes, **changes}, attn_implementation="eager")
+    factory = getattr(transformers, f"{prefix}EncoderModel", transformers.AutoModel.from_config)
+    model = factory(config).eval()
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights += 0.2 * torch.randn_like(weights)
+    return model
+
+
+@pytest.fixture
+def save(transformers, tmp_path, write_letter_tokenizer):
+    """Write a model of :func:`make_other_reference` with a tokenizer of letters."""
+
+    def write(family, **changes):
+        folder = tmp_path / family
+        make_other_reference(family, **changes).save_pretrained(folder)
+        write_letter_tokenizer(folder)
+        return folder
+
+    return write
+
 
 @pytest.fixture(scope="session")
 def transformers():

@@ -14,26 +14,17 @@ from graphattn.models import PretrainedOptions, TrainingOptions
 from graphattn.models.inspection.attributions import integrated_gradients
 from graphattn.models.pretrained import PretrainedEncoder, SentenceEncoder
 
-transformers = pytest.importorskip("transformers")
+from .conftest import LETTERS, OTHER_FAMILIES, make_other_reference
 
-SIZES = {"vocab_size": 60, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
-SPECIAL = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-GEMMA = {"head_dim": 8, "num_key_value_heads": 2, "sliding_window": 4, "max_position_embeddings": 64}
-FAMILIES = {
-    "albert": ("Albert", {**SIZES, "embedding_size": 16, "max_position_embeddings": 32, **SPECIAL}),
-    "gemma3_text": (
-        "Gemma3Text",
-        {**SIZES, **SPECIAL, **GEMMA, "layer_types": ["sliding_attention", "full_attention"]},
-    ),
-    "xlm-roberta-xl": ("XLMRobertaXL", {**SIZES, "max_position_embeddings": 33, **SPECIAL}),
-    "t5": ("T5", {"vocab_size": 60, "d_model": 24, "num_layers": 2, "num_heads": 4, "d_kv": 6, "d_ff": 32}),
-    "gpt2": ("GPT2", {"vocab_size": 60, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 32}),
-}
+transformers = pytest.importorskip("transformers")
+Conv1D = pytest.importorskip("transformers.pytorch_utils").Conv1D
+
 RELATIONS = {
     "albert": ("all", "all"),
     "gemma3_text": ("causal:4", "causal"),
     "xlm-roberta-xl": ("all", "all"),
     "t5": ("all", "all"),
+    "umt5": ("all", "all"),
     "gpt2": ("causal", "causal"),
 }
 TEXTS = ["a dog barks at the cat", "no", "it sleeps and eats"]
@@ -41,31 +32,6 @@ X, Y = ["a lovely film", "a dull film", "great cast", "a weak plot"] * 2, ["g", 
 ONCE = TrainingOptions(epochs=1, dev_fraction=0)
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
-
-
-def make_reference(family, **changes):
-    prefix, sizes = FAMILIES[family]
-    torch.manual_seed(0)
-    config = getattr(transformers, f"{prefix}Config")(**{**sizes, **changes}, attn_implementation="eager")
-    factory = transformers.T5EncoderModel if family == "t5" else transformers.AutoModel.from_config
-    model = factory(config).eval()
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights += 0.2 * torch.randn_like(weights)
-    return model
-
-
-@pytest.fixture
-def save(tmp_path, write_letter_tokenizer):
-    """Write a small random model of a family with a tokenizer of letters."""
-
-    def write(family, **changes):
-        folder = tmp_path / family
-        make_reference(family, **changes).save_pretrained(folder)
-        write_letter_tokenizer(folder)
-        return folder
-
-    return write
 
 
 def split_ids(graph):
@@ -81,12 +47,12 @@ def assert_close(actual, expected):
     torch.testing.assert_close(actual, expected.detach(), atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", OTHER_FAMILIES)
 def test_states_equal_those_of_eager(save, family):
     encoder = PretrainedEncoder.from_directory(save(family))
     assert encoder.architecture.relations == RELATIONS[family]
     graph, layers = encoder.batch(TEXTS), []
-    expected = read_alone(make_reference(family), graph)
+    expected = read_alone(make_other_reference(family), graph)
     with torch.no_grad():
         assert_close(encoder(graph), expected)
         assert_close(encoder(graph, weights=layers), expected)
@@ -107,7 +73,9 @@ def test_weights_equal_those_of_eager(save):
     folder = save("gemma3_text")
     attention = SentenceEncoder(folder).attention("a dog barks")
     graph = PretrainedEncoder.from_directory(folder).batch(["a dog barks"])
-    expected = make_reference("gemma3_text")(input_ids=split_ids(graph)[0][None], output_attentions=True).attentions
+    expected = make_other_reference("gemma3_text")(
+        input_ids=split_ids(graph)[0][None], output_attentions=True
+    ).attentions
     for layer, head in ((0, 1), (1, 3)):
         matrix = attention.matrix(layer=layer, head=head).toarray()
         np.testing.assert_allclose(matrix, expected[layer][0, head].detach(), atol=1e-5)
@@ -120,12 +88,12 @@ def test_chosen_edges_of_a_decoder_begin_at_earlier_tokens(save):
     everything = PretrainedEncoder.from_directory(folder, heads="all")
     graph = everything.batch(TEXTS)
     with torch.no_grad():
-        assert_close(everything(graph), read_alone(make_reference("gpt2"), graph))
+        assert_close(everything(graph), read_alone(make_other_reference("gpt2"), graph))
 
 
-@pytest.mark.parametrize("family", ["gemma3_text", "xlm-roberta-xl"])
+@pytest.mark.parametrize("family", ["gemma3_text", "xlm-roberta-xl", "t5"])
 def test_gradients_equal_those_of_eager(save, family):
-    encoder, model = PretrainedEncoder.from_directory(save(family)), make_reference(family)
+    encoder, model = PretrainedEncoder.from_directory(save(family)), make_other_reference(family)
     graph = encoder.batch(TEXTS)
     encoder(graph).square().sum().backward()
     read_alone(model, graph).square().sum().backward()
@@ -206,12 +174,20 @@ def test_longer_texts_get_position_vectors(save):
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="this processor has no fast and exact products of int8")
-def test_int8(save):
-    folder = save("gemma3_text")
-    exact, rounded = (SentenceEncoder(folder, precision=precision).transform(TEXTS) for precision in ("32", "int8"))
-    assert 0 < np.abs(exact - rounded).max() < 0.1 * np.abs(exact).max()
-    with pytest.raises(ConfigError, match="no linear layers"):
-        PretrainedEncoder.from_directory(save("gpt2"), precision="int8")
+@pytest.mark.parametrize("family", ["gemma3_text", "gpt2"])
+def test_int8(save, family):
+    folder = save(family)
+    exact, rounded = (SentenceEncoder(folder, precision=precision).fit() for precision in ("32", "int8"))
+    assert {type(layer) for layer in rounded.encoder_.model.modules()} & {torch.nn.Linear, Conv1D} == set()
+    vectors = exact.transform(TEXTS)
+    assert 0 < np.abs(vectors - rounded.transform(TEXTS)).max() < 0.1 * np.abs(vectors).max()
+
+
+def test_gradient_checkpointing_of_a_family_without_it_is_an_error(save):
+    options = PretrainedOptions(str(save("albert")), gradient_checkpointing=True)
+    with pytest.raises(ConfigError, match="'albert'") as error:
+        TextClassifier(pretrained=options, training=ONCE).fit(X, Y)
+    assert error.value.options[0] == "gradient_checkpointing"
 
 
 def test_the_message_says_what_it_costs(save):
@@ -219,11 +195,47 @@ def test_the_message_says_what_it_costs(save):
         PretrainedEncoder.from_directory(save("albert"))
 
 
-def test_exports_are_one_error(save, tmp_path):
-    encoder = SentenceEncoder(save("albert"))
-    for export in (encoder.to_dense, lambda: encoder.to_onnx(tmp_path / "x.onnx")):
-        with pytest.raises(ConfigError, match="Transformers"):
-            export()
+def load_both(folder, copy, family):
+    """The states of the models, and the tokens of the tokenizers, in two directories."""
+    kind = transformers.AutoModelForTextEncoding if family in ("t5", "umt5") else transformers.AutoModel
+    for place in (folder, copy):
+        inputs = transformers.AutoTokenizer.from_pretrained(place)(TEXTS, padding=True, return_tensors="pt")
+        model, report = kind.from_pretrained(place, output_loading_info=True)
+        assert not any(report.values())
+        with torch.no_grad():
+            yield inputs["input_ids"], model.eval()(**inputs).last_hidden_state
+
+
+@pytest.mark.parametrize("family", OTHER_FAMILIES)
+def test_a_directory_for_transformers(save, tmp_path, family):
+    folder = save(family)
+    PretrainedEncoder.from_directory(folder).to_huggingface(tmp_path / "copy")
+    (ids, states), (copied_ids, copied_states) = load_both(folder, tmp_path / "copy", family)
+    assert torch.equal(copied_ids, ids)
+    assert torch.equal(copied_states, states)
+    modes = {(tmp_path / "copy" / name).stat().st_mode for name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1
+    again = PretrainedEncoder.from_directory(tmp_path / "copy")
+    assert torch.equal(again(again.batch(TEXTS)), PretrainedEncoder.from_directory(folder)(again.batch(TEXTS)))
+
+
+def test_a_tuned_encoder_for_longer_texts_is_written(save, tmp_path):
+    options = PretrainedOptions(str(save("xlm-roberta-xl")), frozen=False, pretrained_length=60)
+    model = TextClassifier(pretrained=options, training=ONCE).fit(X, Y)
+    with pytest.raises(ConfigError, match="a head on mean instead of cls"):
+        model.to_huggingface(tmp_path / "copy")
+    model.to_huggingface(tmp_path / "copy", encoder_only=True)
+    copy = PretrainedEncoder.from_directory(tmp_path / "copy")
+    assert copy.max_length == 60
+    tuned = model.model_.encoder.model.state_dict()
+    assert all(torch.equal(weights, tuned[name]) for name, weights in copy.model.state_dict().items())
+    assert torch.equal(copy.embedding.trained, model.model_.embedding.trained)
+
+
+def test_other_edges_are_not_written(save, tmp_path):
+    with pytest.raises(ConfigError, match="no other edges"):
+        PretrainedEncoder.from_directory(save("albert"), heads="window:3").to_huggingface(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.parametrize(
@@ -235,7 +247,7 @@ def test_exports_are_one_error(save, tmp_path):
     ],
 )
 def test_families_that_mix_texts_are_refused(tmp_path, kind, changes, reason):
-    config = getattr(transformers, f"{kind}Config")(**{**SIZES, "max_position_embeddings": 32, **changes})
+    config = getattr(transformers, f"{kind}Config")(**{**LETTERS, **changes})
     getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
     with pytest.raises(ModelDirectoryError, match=f"cannot be read: .*{reason}.* Choose a model of another family"):
         PretrainedEncoder.from_directory(tmp_path)
