@@ -41,11 +41,10 @@ SHRUNK = {
     "build": "--jobs 1",  # the parser's stand-in is in this process
     "reproduce": "--seeds 1 --jobs 1 --set encoder.hidden=20 --set training.epochs=1 --set training.precision=32",
     "bench shapes": "--device cpu --precision 32",
-    "bench latency": "--quick --repeats 1",
 }
 """Path of a command -> flags that make its examples small, and let them run without a GPU."""
-TIMED = ("build", "predict", "serve", "inspect", "kernels", "store", "corpora")
-"""Benchmarks that do not compare contenders."""
+TIMED = ("build", "predict", "serve", "inspect", "kernels", "store", "corpora", "frontier", "latency")
+"""Benchmarks that do not compare contenders, or start processes for them."""
 WRITTEN = ("--out", "--picture", "--curves", "--mistakes", "--html", "--coverage")
 """Flags that name what an example writes."""
 PLAIN = [f"a {word} film of {number} scenes" for number in range(12) for word in ("good", "bad")]
