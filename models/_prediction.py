@@ -172,11 +172,6 @@ def predict_corpus(
     return Predictions(**{name: [result[name] for result in results] for name in names})
 
 
-def predict_decisions(model: TextModel, corpus: Corpus) -> list[Any]:
-    """The decisions of :func:`predict_corpus`."""
-    return predict_corpus(model, corpus).decisions
-
-
 def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
     """(S, F) sentence vectors of a classifier, the inputs of its last layers.
 
