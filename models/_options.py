@@ -100,8 +100,10 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("linear", "cosine", "constant", "inverse-sqrt", "exponential", "inverse")
 
 
-EPOCHS_BESIDE_LINEAR_MODEL: Mapping[str, int] = {"visits": 40_000, "maximum": 4, "least": 0}
+EPOCHS_BESIDE_LINEAR_MODEL: Mapping[str, int] = {"visits": 40_000, "maximum": 4, "least": 15_000, "most": 20}
 """See :meth:`TrainingOptions.resolve_epochs`."""
+EPOCHS_WITH_VECTORS: Mapping[str, int] = {**EPOCHS_BESIDE_LINEAR_MODEL, "least": 30_000}
+"""Beside a linear model, which cannot read word vectors, so that the encoder adds more."""
 
 
 @dataclass
@@ -110,8 +112,8 @@ class TrainingOptions(Options):
 
     epochs: int | None = option(
         None,
-        "maximum number of passes over the training set (default: 4 beside a linear model, else 20; fewer for large "
-        "training sets); 0: the linear model alone",
+        "maximum number of passes over the training set (default: beside a linear model 4, more for small training "
+        "sets; else 20, fewer for large ones); 0: the linear model alone",
         min=0,
         common=True,
     )
@@ -210,14 +212,16 @@ class TrainingOptions(Options):
             )
         return self.metric or main
 
-    def resolve_epochs(self, examples: int, *, visits: int = 150_000, maximum: int = 20, least: int = 0) -> int:
+    def resolve_epochs(
+        self, examples: int, *, visits: int = 150_000, maximum: int = 20, least: int = 0, most: int = 640
+    ) -> int:
         """``epochs``; by default enough for about ``visits`` training examples in total, from 3 to ``maximum``.
 
-        Small training sets have more epochs, so that ``least`` examples are read in total.
+        Small training sets have more epochs, up to ``most``, so that ``least`` examples are read in total.
         """
         if self.epochs is not None:
             return self.epochs
-        return max(3, min(maximum, visits // examples), -(-least // examples))
+        return max(3, min(maximum, visits // examples), min(most, -(-least // examples)))
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""

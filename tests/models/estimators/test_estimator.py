@@ -48,6 +48,7 @@ from graphattn.models._encoders import ENCODERS
 from graphattn.models._encoders.bilstm import BiLSTMOptions
 from graphattn.models._estimators.tasks.classify import Classification, TextLabels
 from graphattn.models._estimators.tasks.recipes import CONLL, STAR_TRANSFORMER, expand_recipe
+from graphattn.models._options import EPOCHS_BESIDE_LINEAR_MODEL
 from graphattn.models.defaults import Facts
 from graphattn.models.inspection import summarise
 
@@ -662,6 +663,12 @@ def test_a_dev_metric_requires_a_dev_set(corpus, tiny):
     assert message_of(ConfigError, estimator.fit, *corpus("classifier", 12)) == (
         "metric needs a dev set; give one or a larger dev_fraction, or leave metric out"
     )
+
+
+@pytest.mark.parametrize(("examples", "epochs"), [(50, 20), (1_500, 10), (5_000, 4), (10_000, 4), (25_000, 3)])
+def test_small_corpora_have_more_epochs_beside_a_linear_model(examples, epochs):
+    assert TrainingOptions().resolve_epochs(examples, **EPOCHS_BESIDE_LINEAR_MODEL) == epochs
+    assert TrainingOptions(epochs=7).resolve_epochs(examples, **EPOCHS_BESIDE_LINEAR_MODEL) == 7
 
 
 @pytest.mark.parametrize(("examples", "epochs"), [(8, 20), (7_500, 20), (25_000, 6), (100_000, 3)])
