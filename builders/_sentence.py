@@ -41,11 +41,13 @@ class Example:
     text : the text
     second : the second text of a pair
     label : class name; a tuple of names in a multi-label corpus; None if unknown
+    cells : name of a further column -> its value, for classifiers and regressors with ``feature_columns``
     """
 
     text: str
     second: str | None = None
     label: Label | None = None
+    cells: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
 
 
 class TableRow(NamedTuple):
@@ -75,6 +77,7 @@ class Sentence:
     predicates : 1 for each word whose semantic roles the tags are, 0 for all others
     links : custom edges, as (source, target) pairs of 0-based words: the target attends to the source
     features : name -> one value for each word, such as its part of speech, for taggers with ``feature_columns``
+    cells : name of a further column -> its value, for classifiers and regressors with ``feature_columns``
     origin : file and 1-based line where the sentence begins, for errors; ignored by ``==``
 
     Raises
@@ -105,6 +108,7 @@ class Sentence:
     links: Sequence[Sequence[int]] | None = None
     predicates: Sequence[int] | None = None
     features: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
+    cells: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
     origin: tuple[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -39,7 +39,8 @@ EXAMPLES: Mapping[str, str] = {
     "init_from": "model",
     "keep_from": "old.tsv", "keep_dev": "old-dev.tsv",
     "dev": "dev.tsv", "test": "test.tsv", "class_weight": "balanced", "tune_threshold": "f1",
-    "feature_columns": "pos=1", "format": "labelled", "text_column": "title,body", "second_column": "hypothesis",
+    "feature_columns": "amount:number", "format": "labelled", "text_column": "title,body",
+    "second_column": "hypothesis",
     "label_column": "stars", "label_separator": "';'", "text_separator": "'<sep>'", "columns": "label,none,text",
     "drop_label": "-", "delimiter": "';'", "separator": "' '", "encoding": "cp1252", "sentence_column": "sentence_id",
     "token_column": "3", "tag_column": "10", "predicate_column": "2", "tags": "xpos", "layer": "NamedEntity",
@@ -64,6 +65,8 @@ EXAMPLES: Mapping[str, str] = {
     "top_k": "50", "top_p": "0.9", "sample_seed": "1",
 }  # fmt: skip
 """Option -> a value that somebody sets; those of switches and of lists of choices follow from their definition."""
+OF_TAGGERS: Mapping[str, str] = {"feature_columns": "pos=1"}
+"""Options that mean something else for taggers, with a row of their own -> an example."""
 REASONS = {
     "task": "for the task",
     "linear model": "beside a linear model",
@@ -95,12 +98,13 @@ class Entry:
             return as_flag(f"{name}={not default}")
         if self.flag.choices and name not in EXAMPLES:
             return as_flag(f"{name}={next(choice for choice in self.flag.choices if choice != default)}")
-        return f"{as_flag(name)} {EXAMPLES[name]}"
+        examples = OF_TAGGERS if self.tasks == ("tag",) and name in OF_TAGGERS else EXAMPLES
+        return f"{as_flag(name)} {examples[name]}"
 
 
 def collect_entries() -> dict[str, list[Entry]]:
     """Group -> its options in all tasks."""
-    collected: dict[tuple[str, str], Entry] = {}
+    collected: dict[tuple[str, str, bool], Entry] = {}
     for name, task in TASKS.items():
         defaults = {
             (find_panel(group, options), item.name): item.default
@@ -111,15 +115,15 @@ def collect_entries() -> dict[str, list[Entry]]:
         encoders = {encoder: list_options(options_class(encoder)) for encoder in list_encoders(task)}
         of_encoders = {flag.name: flag for flag in merge_flags(encoders, "Encoder")}
         for flag in training_flags(task):
-            key = (panel, _) = str(flag.panel), flag.name
-            shown = (
-                of_encoders[flag.name] if panel == "Encoder" else replace(flag, default=defaults.get(key, flag.default))
-            )
+            panel = str(flag.panel)
+            key = (panel, flag.name, name == "tag" and flag.name in OF_TAGGERS)
+            default = defaults.get((panel, flag.name), flag.default)
+            shown = of_encoders[flag.name] if panel == "Encoder" else replace(flag, default=default)
             first = collected.get(key, Entry(shown, ()))
             choices = tuple(dict.fromkeys((*(first.flag.choices or ()), *(flag.choices or ())))) or None
             collected[key] = Entry(replace(first.flag, choices=choices), (*first.tasks, name))
     entries: dict[str, list[Entry]] = defaultdict(list)
-    for (panel, _), entry in collected.items():
+    for (panel, *_), entry in collected.items():
         entries[panel].append(entry)
     return entries
 

@@ -52,6 +52,7 @@ class Batch:
     loss_normalizer: float = 1.0  # number by which losses are divided: the targets of the whole batch per process
     target_counts: Tensor | None = None  # (B,) number of tags or tokens per target if targets are flat, else None
     weights: Tensor | None = None  # (B,) factors of the texts' losses; None for equal weights
+    cells: Tensor | None = None  # (B, K) encoded columns beside the texts, or None
 
     def copy_ahead(self, device: torch.device) -> Self:
         """Copy all tensors to a GPU in one piece; ``to_device`` and ``Edges.to`` then return these copies.
@@ -75,7 +76,7 @@ class Batch:
     def _list_others(self) -> list[Tensor]:
         """Tensors that a model reads besides edges and features."""
         types = () if self.token_types is None else self.token_types.model_inputs
-        optional = [tensor for tensor in (self.targets, self.weights) if tensor is not None]
+        optional = [tensor for tensor in (self.targets, self.weights, self.cells) if tensor is not None]
         return [*self.graph.node_counts.values(), *types, *optional]
 
     def item_weights(self, device: torch.device) -> Tensor | None:
@@ -93,7 +94,8 @@ class Corpus(Dataset[Batch]):
     There is one layout, or two for pairs. ``token_types`` are characters of distinct tokens, or None. ``targets`` have
     one row per sentence; or they are flat tags or tokens (of any integer type), and their number per sentence.
     ``weights`` (S,) are factors of the sentences' losses, with the mean 1 over all targets; None for equal weights.
-    ``copies`` (S,) are the same as the user gave them: for what weighs a sum of losses against a penalty. If
+    ``copies`` (S,) are the same as the user gave them: for what weighs a sum of losses against a penalty. ``cells``
+    (S, K) are encoded columns beside the texts, None if the model reads none. If
     ``reads_targets``, the model also reads the targets, which then count in :attr:`lengths`. For inspection there are
     the ``sentences`` of each part of the input, ``text``, ``first`` and ``second``, or ``source`` and ``target``, and a
     translator's ``outputs``.
@@ -104,6 +106,7 @@ class Corpus(Dataset[Batch]):
     reads_targets = False
     weights: npt.NDArray[np.float32] | None = None
     copies: npt.NDArray[np.float64] | None = None
+    cells: npt.NDArray[np.float32] | None = None
 
     def __init__(
         self,
@@ -242,7 +245,9 @@ class Corpus(Dataset[Batch]):
 
     def select(self, numbers: Ints) -> Corpus:
         """The sentences with these numbers, without targets and weights."""
-        return Corpus(self.builder, [layout.take(numbers) for layout in self.layouts], token_types=self.token_types)
+        chosen = Corpus(self.builder, [layout.take(numbers) for layout in self.layouts], token_types=self.token_types)
+        chosen.cells = None if self.cells is None else self.cells[numbers]
+        return chosen
 
     def without_edges(self) -> Self:
         """The same corpus, whose batches have no relations."""
@@ -299,7 +304,8 @@ class Corpus(Dataset[Batch]):
         types = None if self.token_types is None else self.token_types.take(layout.features["token_type"])
         weights = None if self.weights is None else torch.from_numpy(self.weights[numbers])
         targets, counts = self._take_targets(numbers)
-        return Batch(self.builder.text_batch(layout), len(numbers), types, targets, normalizer, counts, weights)
+        cells = None if self.cells is None else torch.from_numpy(self.cells[numbers])
+        return Batch(self.builder.text_batch(layout), len(numbers), types, targets, normalizer, counts, weights, cells)
 
     def fingerprint(self) -> str:
         """A digest of this corpus."""
@@ -310,7 +316,7 @@ class Corpus(Dataset[Batch]):
             arrays += [] if layout.links is None else [layout.links.offsets, layout.links.values]
         arrays += [] if self.token_types is None else [self.token_types.characters, self.token_types.capitals]
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
-        arrays += [] if self.weights is None else [self.weights]
+        arrays += [array for array in (self.weights, self.cells) if array is not None]
         words = "" if self.builder.vocabulary is None else self.builder.vocabulary.to_json()
         return f"{len(self)} examples, {digest_of(*arrays, words)}"
 

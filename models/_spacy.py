@@ -78,6 +78,9 @@ class Component(Pipe):
         if not isinstance(estimator, TextClassifier | SequenceTagger):
             problem = f"{path} {estimator.task.description}"
             raise ConfigError(f"{problem}; spaCy's component needs a classifier or a tagger")
+        if cells := estimator.task_.known_columns.cells:
+            names = ", ".join(column.name for column in cells)
+            raise ConfigError(f"{path} reads the columns {names} beside the text, and a Doc has the text alone")
         options = {"threshold": self.threshold, **self.row_options}
         if isinstance(estimator, SequenceTagger):
             for name in (name for name, value in options.items() if value is not None):

@@ -136,10 +136,20 @@ class TextModel(Trainable):
         """(items, classes) scores."""
         head, has_tokens = self.head, batch.graph.num_nodes(TOKEN) > 0
         if isinstance(head, ClassificationHead) and head.pooling == "mean" and has_tokens:
-            scores = head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
+            means = self.encoder.means(batch.graph, self._embed(batch), weights=weights)
+            scores = head.scores(means, batch.cells)
         else:
-            scores = self.head(self.encode(batch, weights=weights), batch.graph)
+            scores = self.score_tokens(self.encode(batch, weights=weights), batch)
         return self.add_linear_scores(scores, batch)
+
+    def score_tokens(self, tokens: Tensor, batch: Batch) -> Tensor:
+        """(N, width) token vectors -> (items, classes) scores of the head."""
+        if batch.cells is None:
+            scores: Tensor = self.head(tokens, batch.graph)
+            return scores
+        head = self.head
+        assert isinstance(head, ClassificationHead)
+        return head.scores(head.sentences(tokens, batch.graph), batch.cells)
 
     def add_linear_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
         """Add the scores of the linear branch, if there is one, to those of the head; see :class:`LinearBranch`."""

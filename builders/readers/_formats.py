@@ -16,6 +16,7 @@ from graphattn.builders._sentence import Example, Sentence
 from graphattn.builders._spelling import compose
 from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers import _samples as samples
+from graphattn.builders.readers._cells import parse_cell_columns
 from graphattn.builders.readers._fields import match_name, parse_feature_columns
 from graphattn.builders.readers._samples import SAMPLE_LINES, Sample
 from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
@@ -236,9 +237,18 @@ def reject_table(path: FilePath, hint: str) -> None:
 
 
 def require_feature_columns(feature_columns: Sequence[str], format: str, source: FilePath | None) -> None:
-    """Reject a format without columns of words; ``source`` is None for a text itself."""
+    """Reject a format without columns of words, or beside texts; ``source`` is None for a text itself."""
     if format in FORMATS and "feature_columns" in FORMATS[format].options:
         return
+    cells = parse_cell_columns(feature_columns)
+    if all(column.kind for column in cells):
+        what = "a text alone" if source is None else f"read as {format!r}, which"
+        raise DataError(
+            f"{what} has no columns {verbatim(', '.join(column.name for column in cells))}, features beside the text",
+            path=None if source is None else display_name(source),
+            hint="Give a CSV, TSV, JSON Lines or Parquet with these names of columns; {format} reads a file as one.",
+            options=("format",),
+        )
     columns = parse_feature_columns(feature_columns)
     needed = ", ".join(name if name == column else f"{name} (column {column})" for name, column in columns.items())
     read = "a text" if source is None else f"read as {format!r}, which"

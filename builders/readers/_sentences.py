@@ -9,6 +9,7 @@ from typing import Any
 from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Sentence
 from graphattn.builders._text_lines import TextLines, open_text
+from graphattn.builders.readers._cells import find_cell, parse_cell_columns, read_cells
 from graphattn.builders.readers._fields import (
     json_label,
     json_text,
@@ -54,7 +55,8 @@ def read_sentences(
     tags : the field of the tags; for the default also the only field whose name ends in ``_tags``, such as
         ``ner_tags``; None reads no tags
     feature_columns : further fields with a list of one value for each word, which become the ``features`` of sentences:
-        ``"pos"``, or ``"pos=xpos"`` with another name
+        ``"pos"``, or ``"pos=xpos"`` with another name; fields with one value, which become the ``cells``, have a kind
+        as for :func:`~graphattn.builders.readers.read_table`
     keep_row : receives all fields of the object of each sentence before the sentence is yielded
 
     Raises
@@ -71,11 +73,16 @@ def read_sentences(
     (2, 0)
     """
 
-    name, features = display_name(path), parse_feature_columns(feature_columns)
+    name, columns = display_name(path), parse_cell_columns(feature_columns)
+    cells = [column for column in columns if column.kind]
+    features = parse_feature_columns(
+        [text for text, column in zip(feature_columns, columns, strict=True) if not column.kind]
+    )
 
     def parse(lines: TextLines, line: int, content: str) -> Sentence:
         record = parse_object(content)
-        sentence = Sentence(**parse_fields(record, tags, features), origin=(name, line))
+        beside = read_cells(cells, partial(find_cell, record))
+        sentence = Sentence(**parse_fields(record, tags, features), cells=beside, origin=(name, line))
         if keep_row is not None:
             keep_row(make_record_row(record, lines))
         return sentence

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -13,6 +14,14 @@ from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Example, Label, Sentence, TableRow
 from graphattn.builders._spelling import compose
 from graphattn.builders._text_lines import TextLines, open_text, split_suffix
+from graphattn.builders.readers._cells import (
+    CellColumn,
+    find_cell,
+    make_missing_column_error,
+    parse_cell_columns,
+    read_cells,
+    reject_roles,
+)
 from graphattn.builders.readers._dialects import STANDARD, Dialect, choose_dialect
 from graphattn.builders.readers._fields import (
     MISSING,
@@ -71,6 +80,7 @@ class _TableColumns(NamedTuple):
     multilabel: bool = False
     require_label: bool = True
     text_separator: str | None = None
+    cells: tuple[CellColumn, ...] = ()
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """Role -> columns."""
@@ -96,6 +106,7 @@ def read_table(
     label_separator: str | None = None,
     multilabel: bool = False,
     text_separator: str | None = None,
+    feature_columns: Sequence[str] = (),
     delimiter: str | None = None,
     quoted: bool | None = None,
     require_label: bool = True,
@@ -119,6 +130,8 @@ def read_table(
     label_separator : the characters between several labels of one example; a JSON list needs none
     multilabel : read labels such as ``['joy', 'love']`` or ``{"choices": [...]}`` as several, as a separator does, too
     text_separator : the characters between the two texts of a pair in the column of the text
+    feature_columns : further columns, which become the ``cells`` of examples: ``"priority:category"`` has names,
+        ``"amount:number"`` finite numbers, an empty cell is None; ``"amount=sum:number"`` renames a column
     delimiter : the character between two fields, by default a comma (csv) or a tab (tsv); a first line ``sep=;``, as
         Excel writes it, changes it
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
@@ -138,7 +151,9 @@ def read_table(
     name = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     check_label_separator(label_separator)
     by_role = _list_names(text), () if text_separator else _list_names(second), _list_names(label)
-    columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator)
+    cells = parse_cell_columns(feature_columns)
+    reject_roles(cells, dict(zip(("text", "second text", "label"), by_role, strict=True)))
+    columns = _TableColumns(*by_role, label_separator, multilabel, require_label, text_separator, cells)
     if name == "jsonl":
         return _read_json_lines(path, columns, skip, keep_row)
     if name not in _DELIMITERS:
@@ -184,7 +199,7 @@ def _read_delimited(
         )
         columns = columns.drop_absent_label(names)
         index = _column_indices(names, columns, lines.path)
-        parse = _row_parser(index, columns, may_have_header=False)
+        parse = _row_parser(index, columns, may_have_header=False, cells=_find_cells(names, columns.cells, lines.path))
         if quoted is None or isinstance(rows, QuotedRows):
             parse = _warn_of_quotes(parse, rows, lines.path)
         make_row = _row_maker(names, index["text"], delimiter, quoted=isinstance(rows, QuotedRows))
@@ -258,8 +273,18 @@ def _keep_fields(parse: _RowParser, make_row: _RowMaker, keep_row: KeepRow | Non
     return parse_and_keep
 
 
-def _row_parser(index: Mapping[str, Sequence[int]], columns: _TableColumns, *, may_have_header: bool) -> _RowParser:
-    """A function from a row to its example, or the error of a header inside the table; ``index`` is role -> fields."""
+def _row_parser(
+    index: Mapping[str, Sequence[int]],
+    columns: _TableColumns,
+    *,
+    may_have_header: bool,
+    cells: Mapping[CellColumn, int] | None = None,
+) -> _RowParser:
+    """A function from a row to its example, or the error of a header inside the table.
+
+    ``index`` is role -> fields, ``cells`` are column of cells -> field.
+    """
+    cells = cells or {}
     pair, separator, multilabel = columns.text_separator, columns.label_separator, columns.multilabel
     flags = list(zip(columns.label, index["label"], strict=False))
     label = flags[0][1] if len(flags) == 1 else None
@@ -277,9 +302,10 @@ def _row_parser(index: Mapping[str, Sequence[int]], columns: _TableColumns, *, m
                 parsed = parse_label(row[label], separator, multilabel=multilabel)
         elif flags:
             parsed = select_flagged_labels({name: row[field] for name, field in flags})
+        beside = read_cells(columns.cells, lambda column: row[cells[column]])
         if pair is not None:
-            return Example(*split_pair(text(row), pair), parsed)
-        return Example(text(row), None if second is None else second(row), parsed)
+            return Example(*split_pair(text(row), pair), parsed, beside)
+        return Example(text(row), None if second is None else second(row), parsed, beside)
 
     return parse
 
@@ -350,10 +376,28 @@ def _column_indices(names: list[str], columns: _TableColumns, path: str) -> dict
                 error.alternative = "If each line is a text, set {format} to 'text'."
                 error.options += ("format",)
             raise error
-        if names.count(name) > 1:
-            raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
-        indices[role].append(names.index(column))
+        indices[role].append(_find_only(column, names, path))
     return indices
+
+
+def _find_cells(names: Sequence[str], columns: Sequence[CellColumn], path: str) -> dict[CellColumn, int]:
+    """Column of cells -> its field."""
+    fields = {}
+    for column in columns:
+        found = match_name(column.column, names)
+        if found is None:
+            error = make_missing_column_error(column, names)
+            error.path, error.line = path, 1
+            raise error
+        fields[column] = _find_only(found, names, path)
+    return fields
+
+
+def _find_only(name: str, names: Sequence[str], path: str) -> int:
+    """The field of a column, an error if several have its name."""
+    if names.count(name) > 1:
+        raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
+    return names.index(name)
 
 
 def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_header: bool) -> DataError:
@@ -403,12 +447,13 @@ def _read_json_lines(
         by_role = columns.drop_absent_label(record).by_role()
         values = {role: [_find_value(record, role, column) for column in chosen] for role, chosen in by_role.items()}
         label = _parse_labels(values["label"], columns)
+        cells = read_cells(columns.cells, partial(find_cell, record))
         if isinstance(values["text"][0], list) and len(columns.text) == 1 and not columns.second:
-            return _from_list(values["text"][0], label, columns.text[0], (name, line))
+            return _from_list(values["text"][0], label, columns.text[0], (name, line), cells)
         text, second = (_join_values(values[role], by_role[role]) for role in ("text", "second"))
         if columns.text_separator is not None:
-            return Example(*split_pair(text, columns.text_separator), label)
-        return Example(text, second if columns.second else None, label)
+            return Example(*split_pair(text, columns.text_separator), label, cells)
+        return Example(text, second if columns.second else None, label, cells)
 
     with open_text(path) as lines:
         rows = parse_lines(lines, parse, skip, make_row=lambda content: read_record_row(content, lines, used))
@@ -440,12 +485,14 @@ def _parse_labels(values: Sequence[Any], columns: _TableColumns) -> Label | None
     return json_label(values[0], separator, name, multilabel=columns.multilabel, alternative=_NO_LABELS)
 
 
-def _from_list(pieces: list[Any], label: Label | None, field: str, origin: tuple[str, int]) -> Example | Sentence:
+def _from_list(
+    pieces: list[Any], label: Label | None, field: str, origin: tuple[str, int], cells: dict[str, Any] | None
+) -> Example | Sentence:
     """The text of a list of sentences, most of which have blanks; the sentence of a list of words."""
     texts = [json_text(piece, field) for piece in pieces]
     if 2 * sum(len(text.split()) > 1 for text in texts) > len(texts):
-        return Example(join_texts(texts), label=label)
-    return Sentence(tuple(texts), label=label, origin=origin)
+        return Example(join_texts(texts), label=label, cells=cells)
+    return Sentence(tuple(texts), label=label, cells=cells, origin=origin)
 
 
 def read_labelled_lines(

@@ -91,9 +91,9 @@ class CorpusOptions(Options):
     )
     feature_columns: tuple[str, ...] = option(
         (),
-        "further columns that are features of words, with names if you like: 1 or pos=1 (conll), upos,feats:Number "
-        "(conllu, conllup), a field (sentences)",
-        of=("tags",),
+        "further columns that are features: of texts, when a model has them, NAME=COLUMN if the file has another name "
+        "(csv, tsv, jsonl); of words, 1 or pos=1 (conll), upos,feats:Number (conllu, conllup), a field (sentences)",
+        of=("label", "tags"),
         common=True,
     )
     tags: str = option(

@@ -41,6 +41,12 @@ def predict_with_other(
         if other.task.name != model.task.name:
             problem = f"{path} {other.task.description}; give --compare a model that {model.task.description}"
             raise ConfigError(f"{problem}, or a file of predictions")
+        missing = [
+            column.name for column in other.task_.known_columns.cells if column not in model.task_.known_columns.cells
+        ]
+        if missing:
+            problem = f"{path} reads columns beside the text that this model does not: {', '.join(missing)}"
+            raise ConfigError(f"{problem}; evaluate {path}, and give --compare this model")
         prepare(other)
         predicted: Sequence[Any] = other.predict(inputs)
         return predicted

@@ -60,7 +60,7 @@ def serve(
     folder = find_directory(model)
     loaded = load_any_model(folder, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
     name = model.name or folder.absolute().name
-    require_texts(name, loaded)
+    require_texts(name, loaded, takes_objects=True)
     served = ServedModel(name, loaded)
     limits = Limits(characters=100_000, tokens=MAX_TOKENS, waiting=waiting, connections=2 * waiting + 100)
 

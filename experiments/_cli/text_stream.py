@@ -15,6 +15,7 @@ from graphattn.builders._paths import FilePath, display_name, is_store
 from graphattn.builders._sentence import TableRow
 from graphattn.builders._text_lines import TextLines, open_text
 from graphattn.builders.readers import detect
+from graphattn.builders.readers._cells import rename_cell_columns
 from graphattn.builders.readers._formats import (
     FORMATS,
     PLAIN,
@@ -95,7 +96,8 @@ def read_numbered_texts(
     """
     pairs = corpus_kind(task).second is True
     chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
-    feature_columns = chosen.pop("feature_columns", feature_columns)
+    if "feature_columns" in chosen:
+        feature_columns = rename_cell_columns(chosen.pop("feature_columns"), feature_columns)
     if not is_corpus(path):
         if feature_columns:
             require_feature_columns(feature_columns, "text", None)

@@ -40,11 +40,13 @@ class RequestError(Exception):
         self.status = status
 
 
-def require_texts(name: str, model: Inspectable) -> None:
-    """Reject a model that reads more of words than requests have."""
+def require_texts(name: str, model: Inspectable, *, takes_objects: bool = False) -> None:
+    """Reject a model that reads more than requests have; objects may have columns beside the text."""
     names = model.task_.feature_names
+    beside = [] if takes_objects else [column.column for column in model.task_.known_columns.cells]
     read = [f"the features {verbatim(', '.join(names))} of words"] if names else []
     inputs = getattr(model, "text_inputs_", None)  # a pretrained model alone has none
+    read += [f"the columns {verbatim(', '.join(beside))} beside the text"] if beside else []
     read += ["the marks of predicates"] if inputs is not None and inputs.predicates else []
     if read:
         raise ConfigError(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphattn.models.pretrained import SentenceEncoder
 
 Row = TypeVar("Row")
+_JSON_TYPES = {"category": ["string", "number", "null"], "number": ["number", "null"]}
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class ServedModel:
         self.is_pair = model.task.texts_per_input == 2
         self.missing: dict[str, str] = {}
         self.width = 0  # numbers of an input's vectors
-        text: Any = ("a", "a") if self.is_pair else "a"
+        text = self._make_trial()
         trials: dict[str, Callable[[], Any]] = {  # they also load and compile what the first request would wait for
             "/predict": lambda: self.predict([[text]]),
             "/encode": lambda: self._measure_width(text),
@@ -71,10 +72,35 @@ class ServedModel:
                 self.missing[path] = str(error)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the training corpus that an object of a request has."""
+    def columns(self) -> dict[str, dict[str, Any]]:
+        """The columns of the training corpus that an object of a request has -> JSON schemas of their values."""
         known = self._model.task_.known_columns
-        return (*known.text, *known.second) if self.is_pair else tuple(known.text)
+        texts = (*known.text, *known.second) if self.is_pair else known.text
+        cells = {column.column: {"type": _JSON_TYPES[column.kind]} for column in known.cells}
+        if cells and not texts:
+            texts = ("text", "second") if self.is_pair else ("text",)
+        return {**{name: {"type": "string"} for name in texts}, **cells}
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether a request must have objects, since the model reads columns beside the text."""
+        return bool(self._model.task_.known_columns.cells)
+
+    def _make_trial(self) -> Any:
+        """An input."""
+        if self.has_cells:
+            cells = self._model.text_inputs_.text_columns.list_typical_cells()
+            return Example("a", "a" if self.is_pair else None, cells=cells)
+        return ("a", "a") if self.is_pair else "a"
+
+    @property
+    def example(self) -> Any:
+        """An input in a request."""
+        if not self.has_cells:
+            return ("a text", "another") if self.is_pair else "a text"
+        cells = self._model.text_inputs_.text_columns.list_typical_cells()
+        of_columns = {column.column: cells[column.name] for column in self._model.task_.known_columns.cells}
+        return {name: of_columns.get(name, "a text") for name in self.columns}
 
     @property
     def is_per_word(self) -> bool:
@@ -97,7 +123,7 @@ class ServedModel:
         return [self._as_text(item) for item in as_list(items, self._model.task_)]
 
     def _as_text(self, item: Any) -> Any:
-        if not isinstance(item, Example):
+        if not isinstance(item, Example) or item.cells is not None:
             return item
         return (item.text, item.second) if self.is_pair else item.text
 
@@ -112,6 +138,8 @@ class ServedModel:
 
     def count_tokens(self, item: Any) -> int:
         """The number of tokens of an input."""
+        if isinstance(item, Example):
+            item = (item.text, item.second) if self.is_pair else item.text
         texts = item if self.is_pair else (item,)
         return sum(self._model.count_tokens(as_text(text)) for text in texts)
 

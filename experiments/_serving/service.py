@@ -131,8 +131,7 @@ def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
     """Path -> the form of its requests."""
     item: Any = _make_item(model)
     share: Any = Annotated[float, Field(ge=0, le=1)]
-    example = ("a text", "another") if model.is_pair else "a text"
-    texts: Any = Annotated[list[item], Field(min_length=1, examples=[[example]])]
+    texts: Any = Annotated[list[item], Field(min_length=1, examples=[[model.example]])]
     return {
         "/predict": create_model(
             "PredictRequest",
@@ -157,11 +156,12 @@ def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
 def _make_item(model: ServedModel) -> Any:
     """A text, a pair, or an object with the columns of the training corpus."""
     texts: Any = {"type": "array", "items": {"type": "string"}} if model.is_pair else {"type": "string"}
-    fields = {name: {"type": "string"} for name in model.columns}
+    fields = model.columns
     item: Any = tuple[str, str] if model.is_pair else str
     if not fields:
         return Annotated[item, WrapValidator(_accept_objects)]
-    schema = {"anyOf": [texts, {"type": "object", "properties": fields, "required": list(fields)}]}
+    objects = {"type": "object", "properties": fields, "required": list(fields)}
+    schema: Any = objects if model.has_cells else {"anyOf": [texts, objects]}
     return Annotated[item, WrapValidator(_accept_objects), WithJsonSchema(schema)]
 
 

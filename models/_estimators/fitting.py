@@ -188,6 +188,8 @@ class Fit:
         """Encode the training set and the dev set, with one warning of truncation if both are of one corpus."""
         held_out = self.held_out
         sets = {"training": training, "dev": held_out}
+        if self.inputs.text_columns is not None:
+            self.log(f"features beside the text: {self.inputs.text_columns.describe()}")
         self.estimator.num_examples_ = {name: len(each.labels) for name, each in sets.items() if each is not None}
         is_one_corpus = held_out is not None and held_out.numbers is not None
         with count_truncation() if is_one_corpus else nullcontext((0, 0)) as truncated:

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders._records import name_classes
 from graphattn.builders._spelling import compose
 from graphattn.builders._values import is_missing
+from graphattn.builders.readers._cells import (
+    CellColumn,
+    find_cell,
+    make_missing_column_error,
+    read_cells,
+    reject_roles,
+)
 from graphattn.builders.readers._column_layout import are_types_same, find_word_columns, list_tag_columns, list_types
 from graphattn.builders.readers._fields import (
     MISSING,
@@ -43,7 +50,8 @@ class KnownColumns:
     label : column of the label, or several of 0 and 1, whose names are labels
     tags : column of a tagger's tags
     features : columns of lists that are features of words
-    feature_columns : the option of the same name: columns with a feature on each row of a word, also with another name
+    feature_columns : the option of a tagger: columns with a feature on each row of a word, also with another name
+    cells : columns that a classifier or regressor reads beside the texts
     is_pair : whether an input has two texts
     label_separator, text_separator, multilabel : as for :func:`~graphattn.builders.readers.read_table`
     spells_labels : whether labels are strings, as in files, so that numbers are their digits
@@ -55,6 +63,7 @@ class KnownColumns:
     tags: str | None = None
     features: tuple[str, ...] = ()
     feature_columns: tuple[str, ...] = ()
+    cells: tuple[CellColumn, ...] = ()
     is_pair: bool = False
     label_separator: str | None = None
     text_separator: str | None = None
@@ -72,7 +81,8 @@ class KnownColumns:
             _list_names(corpus.get(_LABEL)),
             tags=corpus.get(_TAGS),
             features=tuple(task.feature_names),
-            feature_columns=tuple(getattr(task, "feature_columns", ())),
+            feature_columns=() if task.cell_columns else tuple(getattr(task, "feature_columns", ())),
+            cells=tuple(task.cell_columns),
             is_pair=task.texts_per_input == 2,
             label_separator=corpus.get("label_separator"),
             text_separator=corpus.get("text_separator"),
@@ -125,6 +135,10 @@ def _select(known: KnownColumns, names: tuple[Any, ...]) -> KnownColumns:
         raise known.missing_error((known.text or (_TEXT,))[0], names)
     if known.is_pair and present[_TEXT] and not present[_SECOND] and known.text_separator is None:
         raise known.missing_error((known.second or (_SECOND,))[0], names)
+    reject_roles(known.cells, {"text": present[_TEXT], "second text": present[_SECOND], "label": present[_LABEL]})
+    for column in known.cells:
+        if _find(column.column, names) is None:
+            raise make_missing_column_error(column, map(str, names), in_file=False)
     return replace(known, text=present[_TEXT], second=present[_SECOND], label=present[_LABEL])
 
 
@@ -152,6 +166,7 @@ def iter_table(table: Any, names: Sequence[Any], known: KnownColumns) -> Iterato
         return
     chosen = _select(known, tuple(names))
     of_roles = {_find(name, names) for name in (*chosen.text, *chosen.second, *chosen.label)}
+    of_roles |= {_find(column.column, names) for column in chosen.cells}
     used = [name for name in names if name in of_roles or _is_of_words(name, known)]
     if len({*used}) < len(used):
         twice = next(name for name in used if used.count(name) > 1)
@@ -225,16 +240,25 @@ def make_input(row: Mapping[str, Any], number: int, known: KnownColumns) -> Exam
 
 def _make_input(row: Mapping[str, Any], number: int, chosen: KnownColumns) -> Example | Sentence:
     label = _read_label(row, number, chosen)
+    cells = _read_cells(row, number, chosen)
     if not chosen.text:
-        return _make_sentence({**row, _LABEL: None}, label, number, chosen)
+        return _make_sentence({**row, _LABEL: None}, label, cells, number, chosen)
     content = _find_value(row, chosen.text[0])
     if len(chosen.text) == 1 and isinstance(content, Iterable) and not isinstance(content, str):
         of_words = {name: row[name] for name in chosen.features if name in row}
-        return _make_sentence({_WORDS[0]: content, **of_words}, label, number, chosen)
+        return _make_sentence({_WORDS[0]: content, **of_words}, label, cells, number, chosen)
     text = _read_text(row, number, chosen.text)
     if chosen.text_separator is not None and not chosen.second:
-        return Example(*split_pair(text, chosen.text_separator), label)
-    return Example(text, _read_text(row, number, chosen.second) if chosen.second else None, label)
+        return Example(*split_pair(text, chosen.text_separator), label, cells)
+    return Example(text, _read_text(row, number, chosen.second) if chosen.second else None, label, cells)
+
+
+def _read_cells(row: Mapping[str, Any], number: int, chosen: KnownColumns) -> dict[str, Any] | None:
+    try:
+        return read_cells(chosen.cells, partial(find_cell, row, in_file=False))
+    except DataError as error:
+        error.message = f"row {number}: {error.message}"
+        raise
 
 
 def _read_text(row: Mapping[str, Any], number: int, names: Sequence[str]) -> str:
@@ -270,7 +294,9 @@ def _read_label(row: Mapping[str, Any], number: int, chosen: KnownColumns) -> An
         raise
 
 
-def _make_sentence(row: Mapping[str, Any], label: Any, number: int, known: KnownColumns) -> Sentence:
+def _make_sentence(
+    row: Mapping[str, Any], label: Any, cells: dict[str, Any] | None, number: int, known: KnownColumns
+) -> Sentence:
     """A sentence; its tags are in the model's column, in ``tags``, or in the only column whose name ends so."""
     features = known.features
     tags = [name for name in row if isinstance(name, str) and name.endswith("_tags") and name not in features]
@@ -278,7 +304,7 @@ def _make_sentence(row: Mapping[str, Any], label: Any, number: int, known: Known
     chosen = known.tags if known.tags in row else usual
     lists = {name: _as_list(value) for name, value in row.items()}
     try:
-        return Sentence(**parse_fields(lists, chosen, {name: name for name in features}), label=label)
+        return Sentence(**parse_fields(lists, chosen, {name: name for name in features}), label=label, cells=cells)
     except DataError as error:
         error.message = f"row {number}: {error.message}"
         raise

@@ -57,6 +57,12 @@ class PresetOptions(Options):
     preset: str = preset_option(Task.presets)
 
 
+def text_columns_option() -> Any:
+    """The option of columns beside the texts."""
+    help = "further columns of the table that are features beside the text: priority:category,amount:number"
+    return option((), help, common=True)
+
+
 def list_arguments(variables: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a constructor, given its local variables before there are others."""
     return {name: value for name, value in variables.items() if name not in ("self", "__class__")}

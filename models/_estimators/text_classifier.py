@@ -11,12 +11,13 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn._validation import require_choice, require_range
+from graphattn.builders.readers._cells import parse_cell_columns
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.loading import register_task
-from graphattn.models._estimators.state import PresetOptions, list_arguments, preset_option
+from graphattn.models._estimators.state import PresetOptions, list_arguments, preset_option, text_columns_option
 from graphattn.models._estimators.tasks.classify import Classification, PairClassification
 from graphattn.models._estimators.tasks.labels import ClassLabels
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
@@ -52,10 +53,12 @@ class PairOptions(WeightedOptions):
         "for a wanted precision=0.95 or recall=0.9, also of one class, spam:precision=0.95; or for costs of mistakes, "
         "GOLD:PREDICTED=COST such as ham:spam=10,spam:ham=1 (default: f1 for several labels)",
     )
+    feature_columns: tuple[str, ...] = text_columns_option()
 
     @override
     def check(self) -> None:
         super().check()
+        parse_cell_columns(self.feature_columns, typed=True)
         try:
             if self.tune_threshold is not None:
                 ThresholdGoals.parse(self.tune_threshold)
@@ -210,6 +213,10 @@ class TextClassifier(ClassScores):
         ``"precision=0.95"`` or ``"recall=0.9"``, or that of one class, ``"spam:precision=0.95"``; or the costs of
         mistakes, ``"ham:spam=10,spam:ham=1"`` (gold, predicted). None for F1 of several labels, and the more probable
         one of two classes
+    feature_columns : further columns of tables that are features beside the text: ``"priority:category"`` becomes a
+        small embedding, with a row of its own for empty cells and new values, ``"amount:number"`` a standardized
+        number, the mean for empty cells; in the linear model each has the weight of a text. Inputs are then tables,
+        dictionaries, or :class:`Example` with ``cells``
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
     pretrained : a Hugging Face directory or a name on the hub, or options with it
     warm_start : whether ``fit`` continues from the fitted model, if there is one
@@ -238,6 +245,7 @@ class TextClassifier(ClassScores):
         preset: str = "default",
         multilabel: bool = False,
         tune_threshold: str | None = None,
+        feature_columns: Sequence[str] = (),
         parsing: ParsingOptions | None = None,
         pretrained: PretrainedOptions | str | None = None,
         warm_start: bool = False,
@@ -259,8 +267,8 @@ class PairClassifier(ClassScores):
 
     Parameters
     ----------
-    encoder, inputs, head, training, class_weight, tune_threshold, parsing, pretrained, preset, warm_start : as for
-        :class:`TextClassifier`
+    encoder, inputs, head, training, class_weight, tune_threshold, feature_columns : as for :class:`TextClassifier`
+    parsing, pretrained, preset, warm_start : as for :class:`TextClassifier`
     """
 
     task = PairClassification
@@ -279,6 +287,7 @@ class PairClassifier(ClassScores):
         pretrained: PretrainedOptions | str | None = None,
         preset: str = "default",
         tune_threshold: str | None = None,
+        feature_columns: Sequence[str] = (),
         warm_start: bool = False,
     ):
         super().__init__(**list_arguments(locals()))

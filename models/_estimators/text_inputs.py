@@ -14,7 +14,7 @@ from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders._layout import advise_parser
 from graphattn.builders._stored import is_stored
 from graphattn.builders.parsers import make_parser
-from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
+from graphattn.exceptions import ConfigError, Hint, ModelDirectoryError, TruncationWarning, verbatim, warn_caller
 from graphattn.models._corpus import Corpus, truncate_lengths
 from graphattn.models._encoders import Encoder, EncoderOptions
 from graphattn.models._encoders.base import MOST_TOKENS
@@ -30,6 +30,7 @@ from graphattn.models._estimators.word_checks import (
 from graphattn.models._features.characters import CharacterVocabulary
 from graphattn.models._features.hashing import FEATURES
 from graphattn.models._features.lexicon import FeatureValues, Gazetteer, Lexicon
+from graphattn.models._features.text_columns import TextColumns
 from graphattn.models._features.token_embedding import TokenEmbedding, part_widths
 from graphattn.models._options import INPUTS, InputOptions
 from graphattn.models._prediction import warn_of_truncation
@@ -61,6 +62,7 @@ class TextInputs:
     characters : the characters of words, for a model with character features
     gazetteer : lists of names, for a model with gazetteer features
     feature_values : those of further columns of words, for a tagger with ``feature_columns``
+    text_columns : columns that a classifier or regressor reads beside the texts
     predicates : whether inputs mark predicates (MTSA, section 4.2)
     deprels : dependency relations of the training set, for an encoder that uses dependency arcs
     cut_words, unknown_words : shares in the training set, see :mod:`~graphattn.models._estimators.word_checks`
@@ -77,6 +79,7 @@ class TextInputs:
     characters: CharacterVocabulary | None = None
     gazetteer: Gazetteer | None = None
     feature_values: FeatureValues | None = None
+    text_columns: TextColumns | None = None
     predicates = False
     deprels: list[str] | None = None
     cut_words: float | None = None
@@ -86,6 +89,7 @@ class TextInputs:
     per_word = False
     spelling = has_branch = False
     _warned_of_words = False
+    _warned_of_cells: frozenset[str] = frozenset()
 
     def __init__(self, options: Any):
         self.options = options
@@ -236,7 +240,18 @@ class TextInputs:
                 self._warned_of_words = True
                 warn_caller(warning)
         corpus.targets = targets
+        if self.text_columns is not None:
+            assert texts.cells is not None
+            corpus.cells = self.text_columns.encode(texts.cells)
+            self._hint_at_gaps(self.text_columns.list_gaps(texts.cells), data_set)
         return corpus if texts.weights is None else corpus.with_weights(texts.weights)
+
+    def _hint_at_gaps(self, gaps: Mapping[str, Sequence[str]], where: str) -> None:
+        """Say once of each column what stands for empty cells and unknown values."""
+        for name, sentences in gaps.items():
+            for sentence in sentences if name not in self._warned_of_cells else ():
+                warn_caller(Hint(verbatim(f"{where}: {sentence}" if where else sentence)))
+        self._warned_of_cells |= gaps.keys()
 
     def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""
@@ -278,7 +293,8 @@ class TextInputs:
         shares = {"cut_words": float | None, "unknown_words": float | None}
         words = {"characters": list[str] | None, "gazetteer": list[list[str]] | None}
         values = {"feature_values": dict[str, list[str]] | None, "predicates": bool}
-        return {**shares, **words, **values, "deprels": list[str] | None, "features": int | None}
+        columns = {"text_columns": list[dict[str, Any]] | None}
+        return {**shares, **words, **values, **columns, "deprels": list[str] | None, "features": int | None}
 
     @property
     def _has_features(self) -> bool:
@@ -287,6 +303,7 @@ class TextInputs:
 
     def to_config(self) -> dict[str, Any]:
         """Everything besides the options, the vocabulary and the vectors, for ``config.json``."""
+        columns = {} if self.text_columns is None else {"text_columns": self.text_columns.to_config()}
         return {
             "characters": None if self.characters is None else list(self.characters.characters),
             "gazetteer": None if self.gazetteer is None else [list(entry) for entry in self.gazetteer.entries],
@@ -296,6 +313,7 @@ class TextInputs:
             "cut_words": self.cut_words,
             "unknown_words": self.unknown_words,
             "features": FEATURES if self._has_features else None,
+            **columns,
         }
 
     def restore(self, config: Mapping[str, Any], tokenizer: str, weights: Mapping[str, Any]) -> None:
@@ -305,6 +323,8 @@ class TextInputs:
         self.gazetteer = None if entries is None else Gazetteer((entry, kind) for entry, kind in entries)
         values = config.get("feature_values")
         self.feature_values = None if values is None else FeatureValues(values)
+        columns = config.get("text_columns")
+        self.text_columns = None if columns is None else TextColumns.of_config(columns)
         self.predicates, self.deprels = config["predicates"], config["deprels"]
         self.cut_words, self.unknown_words = config["cut_words"], config["unknown_words"]
         if self._has_features and config["features"] != FEATURES:  # a run has no linear branch before its last epoch

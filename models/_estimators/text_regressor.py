@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from graphattn.builders.readers._cells import parse_cell_columns
 from graphattn.models._encoders import EncoderOptions
 from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._estimators.loading import register_task
-from graphattn.models._estimators.state import PresetOptions, list_arguments
+from graphattn.models._estimators.state import PresetOptions, list_arguments, text_columns_option
 from graphattn.models._estimators.tasks.regress import PairRegression, Regression
 from graphattn.models._options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.options import ParsingOptions
+
+
+@dataclass
+class RegressorOptions(PresetOptions):
+    """Arguments of regressors besides their groups of options."""
+
+    feature_columns: tuple[str, ...] = text_columns_option()
+
+    @override
+    def check(self) -> None:
+        parse_cell_columns(self.feature_columns, typed=True)
 
 
 class Regressor(Estimator):
@@ -34,6 +47,7 @@ class Regressor(Estimator):
         parsing: ParsingOptions | None = None,
         pretrained: PretrainedOptions | str | None = None,
         preset: str = "default",
+        feature_columns: Sequence[str] = (),
         warm_start: bool = False,
     ):
         super().__init__(**list_arguments(locals()))
@@ -63,6 +77,7 @@ class TextRegressor(Regressor):
     inputs, head, training : options; None for the defaults
     parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
     preset : ``"paper"`` for the papers' settings, without linear branch
+    feature_columns : as for :class:`TextClassifier`
     warm_start : whether ``fit`` continues from the fitted model, if there is one; its mean and deviation remain
 
     Examples
@@ -76,7 +91,7 @@ class TextRegressor(Regressor):
     """
 
     task = Regression
-    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
+    option_groups: ClassVar = {**Estimator.option_groups, "task": RegressorOptions}
     unused_options = frozenset(
         {"crf", "word_pieces", "predicate_embedding", "pair_features", "label_smoothing", "join_pairs", "contrastive"}
     )
@@ -96,9 +111,10 @@ class PairRegressor(Regressor):
 
     Parameters
     ----------
-    encoder, inputs, head, training, parsing, pretrained, preset, warm_start : as for :class:`TextRegressor`
+    encoder, inputs, head, training, parsing, pretrained, preset, feature_columns, warm_start : as for
+        :class:`TextRegressor`
     """
 
     task = PairRegression
-    option_groups: ClassVar = {**Estimator.option_groups, "task": PresetOptions}
+    option_groups: ClassVar = {**Estimator.option_groups, "task": RegressorOptions}
     unused_options = TextRegressor.unused_options - {"pair_features", "join_pairs"}

@@ -13,7 +13,8 @@ from graphattn.builders import Example, Sentence
 from graphattn.builders._stored import is_stored
 from graphattn.builders._values import is_list, is_missing, read_strings
 from graphattn.builders._word_boundaries import Source, strip_html
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.builders.readers._cells import CellColumn, read_cell
+from graphattn.exceptions import ConfigError, DataError, verbatim
 from graphattn.models._estimators.inputs import CHUNK, ReadsTexts, as_list, as_text
 
 
@@ -24,8 +25,9 @@ class Texts:
     ``columns`` are one column of texts, or two for pairs, each a list or out of a store. ``words`` are the same with
     words in place of raw texts, if these were split before. ``labels`` are one for each
     text or pair, None if unknown; ``weights`` likewise, None for equal ones. ``numbers`` are each text's index in the
-    user's data, None for all of them in order. ``where`` is what errors call them. ``fields`` are the columns that
-    tables of mistakes have instead of the texts, if any.
+    user's data, None for all of them in order. ``where`` is what errors call them. ``cells`` are
+    name -> column of what a model reads beside the texts, None for nothing. ``fields`` are the columns that tables of
+    mistakes have instead of the texts, if any.
     """
 
     columns: Sequence[Sequence[Source]]
@@ -34,6 +36,7 @@ class Texts:
     numbers: Sequence[int] | None = None
     where: str = "data"
     words: Sequence[Sequence[Source]] | None = None
+    cells: Mapping[str, Sequence[Any]] | None = None
     fields: Mapping[str, Sequence[Any]] | None = None
 
     @classmethod
@@ -45,10 +48,14 @@ class Texts:
         if isinstance(X, Texts):
             return X
         is_pair = task is not None and task.texts_per_input == 2
+        columns = () if task is None else task.known_columns.cells
         if is_stored(X):
+            if columns:
+                names = verbatim(", ".join(column.name for column in columns))
+                raise DataError(f"a store has no columns {names} beside its texts", hint="Give the table itself.")
             return cls(X.pairs() if is_pair else [X.texts()])
         items = as_list(X, task)
-        texts = cls(_split_pairs(items) if is_pair else [_read_singles(items)])
+        texts = cls(_split_pairs(items) if is_pair else [_read_singles(items)], cells=_collect_cells(items, columns))
         return texts.strip_html() if strip_html else texts
 
     def __len__(self) -> int:
@@ -69,7 +76,7 @@ class Texts:
 
     def unlabelled(self) -> Texts:
         """The texts alone, as texts to predict."""
-        return Texts(self.columns)
+        return Texts(self.columns, cells=self.cells)
 
     def load(self) -> Self:
         """The texts as lists in memory."""
@@ -81,10 +88,9 @@ class Texts:
         words = None if self.words is None else [_select(column, numbers) for column in self.words]
         labels = None if self.labels is None else _select(self.labels, numbers)
         weights = None if self.weights is None else self.weights[numbers]
-        fields = None if self.fields is None else {name: _select(items, numbers) for name, items in self.fields.items()}
-        return replace(
-            self, columns=columns, words=words, labels=labels, weights=weights, numbers=numbers, fields=fields
-        )
+        cells, fields = _select_named(self.cells, numbers), _select_named(self.fields, numbers)
+        chosen: dict[str, Any] = {"labels": labels, "weights": weights, "numbers": numbers}
+        return replace(self, columns=columns, words=words, cells=cells, fields=fields, **chosen)
 
     def iter_chunks(self) -> Iterator[Sequence[Source]]:
         """All texts, in chunks that fit into memory."""
@@ -130,6 +136,32 @@ def collect_fields(columns: Mapping[str, Sequence[Any]] | None) -> dict[str, lis
 def _select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
     """The items with these indices; those of a store stay there."""
     return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]
+
+
+def _select_named(
+    columns: Mapping[str, Sequence[Any]] | None, numbers: Sequence[int]
+) -> dict[str, Sequence[Any]] | None:
+    return None if columns is None else {name: _select(items, numbers) for name, items in columns.items()}
+
+
+def _collect_cells(items: Sequence[Any], columns: Sequence[CellColumn]) -> dict[str, list[Any]] | None:
+    """Name -> the values in each of the columns that a model reads beside the texts; None if it reads none."""
+    if not columns:
+        return None
+    rows = []
+    for index, item in enumerate(items):
+        given = getattr(item, "cells", None) or {}
+        missing = next((column.name for column in columns if column.name not in given), None)
+        if missing is not None:
+            names = ", ".join(column.name for column in columns)
+            hint = f"Give a table, or objects, with the columns {names}; in Python also Example(text, cells={{...}})."
+            raise DataError(f"input {index} has no {missing!r}, a feature beside the text", hint=hint)
+        try:
+            rows.append({column.name: read_cell(given[column.name], column) for column in columns})
+        except DataError as error:
+            error.message = f"input {index}: {error.message}"
+            raise
+    return {column.name: [row[column.name] for row in rows] for column in columns}
 
 
 def _read_singles(items: Sequence[Any]) -> list[Source]:

@@ -137,6 +137,7 @@ def _find_form(encoder: Encoder) -> Any:
 _FIXES = {
     "features of characters": "{characters=False}",
     "features of suffixes, names and columns": "no {suffixes}, {gazetteer} or {feature_columns}",
+    "columns beside the text": "no {feature_columns}",
     "marks of predicates": "no {predicate_column}",
     "the linear branch": "{linear_branch=False}",
     "a head on two texts apart": "{join_pairs=True}",
@@ -251,6 +252,7 @@ def list_own_layers(model: TextModel) -> dict[str, bool]:
         "marks of predicates": embedding.predicate is not None,
         "the linear branch": model.linear_branch is not None,
         "a head on two texts apart": isinstance(head, PairHead),
+        "columns beside the text": isinstance(head, ClassificationHead) and head.columns is not None,
     }
     if isinstance(head, TaggingHead):
         parts["the conditional random field"] = head.crf is not None

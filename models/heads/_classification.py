@@ -10,11 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
+from graphattn._devices import to_device
 from graphattn._edges import lengths_of
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn.builders._batch import TextBatch
 from graphattn.layers._dropout import Dropout
+from graphattn.models._features.text_columns import ColumnFeatures, TextColumns
 from graphattn.models._options import HeadOptions
 from graphattn.models.heads._pooling import Source2TokenPooling, count_pooled_features, pool
 
@@ -112,11 +114,21 @@ class ClassificationHead(Head):
         features = self.features(self.pooled)
         hidden = width if options.head_hidden is None else options.head_hidden
         first = [Dropout(options.head_dropout), nn.Linear(features, hidden), nn.ReLU()] if hidden else []
+        self.columns: ColumnFeatures | None = None
+        """Columns beside the texts."""
         self.perceptron = nn.Sequential(*first, Dropout(options.head_dropout), nn.Linear(hidden or features, classes))
 
     def features(self, pooled: int) -> int:
         """Input features of the perceptron."""
         return pooled
+
+    def add_columns(self, columns: TextColumns) -> None:
+        """Read columns beside the texts: their features follow those of an item."""
+        self.columns = ColumnFeatures(columns)
+        number = next(number for number, layer in enumerate(self.perceptron) if isinstance(layer, nn.Linear))
+        first = self.perceptron[number]
+        assert isinstance(first, nn.Linear)
+        self.perceptron[number] = nn.Linear(first.in_features + self.columns.width, first.out_features)
 
     def sentences(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(B, pooled features): one vector for each sentence."""
@@ -131,9 +143,13 @@ class ClassificationHead(Head):
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         return self.scores(self.sentences(tokens, graph))
 
-    def scores(self, sentences: Tensor) -> Tensor:
-        """(B, pooled features) of sentences -> (items, classes)."""
-        return at_least_float32(self.perceptron(self.items_of(sentences).to(self.output.bias.dtype)))
+    def scores(self, sentences: Tensor, cells: Tensor | None = None) -> Tensor:
+        """(B, pooled features) of sentences, and (items, K) encoded columns beside them, if any -> (items, classes)."""
+        items = self.items_of(sentences)
+        if self.columns is not None:
+            assert cells is not None
+            items = torch.cat([items, self.columns(to_device(cells, items.device)).to(items.dtype)], dim=1)
+        return at_least_float32(self.perceptron(items.to(self.output.bias.dtype)))
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:

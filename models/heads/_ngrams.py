@@ -19,6 +19,7 @@ from graphattn._schema import TOKEN
 from graphattn.builders._layout import Layout
 from graphattn.builders._vocabulary import SPECIAL_TOKENS
 from graphattn.models._corpus import Batch
+from graphattn.models._features.text_columns import count_columns, list_entries
 from graphattn.models.heads._linear_branch import LinearBranch
 
 _SHIFT = 32
@@ -36,26 +37,39 @@ class NgramBranch(LinearBranch):
     its n-gram: over its occurrences, and of a pair over both tokens. The length of x is not computed again, so that a
     text without tokens is at zero, and the line from there to the text is straight.
 
+    Columns beside the texts follow these features: a column for each category, with 1, and one for each standardized
+    number. Each has a mean square of 1, so that the penalty on weights holds a column like the whole text.
+
     ``keys`` are (F,) known n-grams, ascending: ids of two tokens as one number, of a single token its id; ``idf`` are
-    their (F,) inverse document frequencies; ``blocks`` is 1 for texts, 4 for pairs.
+    their (F,) inverse document frequencies; ``blocks`` is 1 for texts, 4 for pairs;
+    ``sizes`` are those of :class:`~graphattn.models._features.text_columns.TextColumns`, None without columns.
     """
 
     keys: Tensor
     idf: Tensor
+    sizes: Tensor | None
 
-    def __init__(self, keys: Tensor, idf: Tensor, blocks: int, classes: int):
-        super().__init__(blocks * (len(keys) + 1), classes)
+    def __init__(self, keys: Tensor, idf: Tensor, blocks: int, classes: int, sizes: Tensor | None = None):
+        self.num_ngrams = blocks * (len(keys) + 1)
+        super().__init__(self.num_ngrams + (0 if sizes is None else count_columns(sizes)), classes)
         self.blocks = blocks
         self.register_buffer("keys", keys)
         self.register_buffer("idf", idf)
+        self.register_buffer("sizes", sizes)
 
     @classmethod
     def of(
-        cls, layouts: Sequence[Layout], classes: int, copies: npt.NDArray[np.float64] | None = None, least: int = 1
+        cls,
+        layouts: Sequence[Layout],
+        classes: int,
+        copies: npt.NDArray[np.float64] | None = None,
+        least: int = 1,
+        sizes: Tensor | None = None,
     ) -> NgramBranch:
         """A branch for the n-grams of at least ``least`` encoded texts, or of pairs; its weights are zero.
 
-        ``copies`` are (S,) weights of the texts: a text of weight k counts as k texts, of weight 0 as none.
+        ``copies`` are (S,) weights of the texts: a text of weight k counts as k texts, of weight 0 as none. ``sizes``
+        are those of columns beside the texts.
         """
         counts = torch.from_numpy(np.ones(len(layouts[0])) if copies is None else copies)
         keys = torch.cat([_list_ngrams(*columns)[1].unique() for columns in _iter_columns(layouts)]).unique()
@@ -71,7 +85,7 @@ class NgramBranch(LinearBranch):
         are_kept = frequencies >= least if least > 1 else frequencies > 0
         keys, frequencies = keys[are_kept], frequencies[are_kept]
         idf = ((1 + len(layouts) * counts.sum()) / (1 + frequencies)).log() + 1
-        return cls(keys, idf.float(), 1 if len(layouts) == 1 else 4, classes)
+        return cls(keys, idf.float(), 1 if len(layouts) == 1 else 4, classes, sizes)
 
     def count_texts(self) -> tuple[float, Tensor]:
         """How many texts the branch was fitted to, and in how many of them each n-gram occurs, as the idf say.
@@ -85,16 +99,20 @@ class NgramBranch(LinearBranch):
     def grow(self, other: NgramBranch, classes: int, ids: Sequence[int]) -> NgramBranch:
         """This branch with the n-grams of another one as well, which have no weights yet, and with more classes.
 
-        ``ids`` are the new ids of its classes. A new class begins with the mean bias of the others.
+        ``ids`` are the new ids of its classes. A new class begins with the mean bias of the others. Both have the same
+        columns beside the texts.
         """
         keys = torch.cat([self.keys, other.keys]).unique()
         idf = torch.empty(len(keys))
         idf[torch.searchsorted(keys, other.keys)] = other.idf
         places = torch.searchsorted(keys, self.keys)
         idf[places] = self.idf
-        grown = type(self)(keys, idf, self.blocks, classes)
+        grown = type(self)(keys, idf, self.blocks, classes, self.sizes)
         block = torch.arange(self.blocks).unsqueeze(1)
-        rows = torch.cat([(block * len(keys) + places).flatten(), self.blocks * len(keys) + block.flatten()])
+        of_columns = torch.arange(grown.num_ngrams, len(grown.weights))
+        rows = torch.cat(
+            [(block * len(keys) + places).flatten(), self.blocks * len(keys) + block.flatten(), of_columns]
+        )
         columns = torch.tensor(ids) if len(ids) else torch.arange(classes)  # numbers have no classes
         grown.weights[rows.unsqueeze(1), columns] = self.weights
         grown.bias.fill_(float(self.bias.mean()))
@@ -105,34 +123,52 @@ class NgramBranch(LinearBranch):
     @classmethod
     def like(cls, state: Mapping[str, Tensor]) -> Self:
         features, classes = state["linear_branch.weights"].shape
-        keys = state["linear_branch.keys"]
-        return cls(keys, state["linear_branch.idf"], features // (len(keys) + 1), classes)
+        keys, sizes = state["linear_branch.keys"], state.get("linear_branch.sizes")
+        num_ngrams = features - (0 if sizes is None else count_columns(sizes))
+        return cls(keys, state["linear_branch.idf"], num_ngrams // (len(keys) + 1), classes, sizes)
 
     @override
     def forward(self, batch: Batch, presence: Tensor | None = None) -> Tensor:
         ids, lengths = features_of(batch.graph, TOKEN)["id"], lengths_of(batch.graph, TOKEN)
         device = self.keys.device
         presence = None if presence is None else presence.to(device)
-        rows, columns, values = self.entries(ids.to(device), lengths.to(device), presence)
+        rows, columns, values = self.entries(ids.to(device), lengths.to(device), presence, cells=batch.cells)
         ends = torch.searchsorted(rows, torch.arange(batch.size + 1, device=rows.device))
         weights = at_least_float32(self.weights)
         summed = F.embedding_bag(columns, weights, ends[:-1], mode="sum", per_sample_weights=values)
         return summed + self.bias
 
+    def score_columns(self, batch: Batch) -> Tensor:
+        """(items, K, classes) scores of each column beside the texts; K is 0 without columns."""
+        weights = at_least_float32(self.weights)
+        if self.sizes is None or batch.cells is None:
+            return weights.new_zeros(batch.size, 0, weights.shape[1])
+        columns, values = list_entries(batch.cells, self.sizes)
+        return weights[self.num_ngrams + columns] * values.unsqueeze(2)
+
     def single_tokens(self) -> list[int]:
         """Ids of the known tokens; their columns are the first of the first block."""
         return self.keys[self.keys < 1 << _SHIFT].tolist()
 
-    def design_entries(self, layouts: Sequence[Layout]) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+    def design_entries(
+        self, layouts: Sequence[Layout], cells: npt.NDArray[np.float32] | None = None
+    ) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         """Items, and their :meth:`entries`, of one part of a corpus after the other."""
+        start = 0
         for ids, lengths in _iter_columns(layouts):
-            yield len(lengths) // len(layouts), *self.entries(ids, lengths)
+            items = len(lengths) // len(layouts)
+            beside = None if cells is None else torch.from_numpy(cells[start : start + items])
+            yield items, *self.entries(ids, lengths, cells=beside)
+            start += items
 
-    def entries(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def entries(
+        self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None, *, cells: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows (ascending), columns and values of the sparse matrix (items, features).
 
         ``ids`` are (N,) token ids of all texts, of pairs those of all first texts, then those of all second ones;
-        ``lengths`` are (B,) tokens of each text; ``presence`` is the (N,) share of each token, all 1 when None.
+        ``lengths`` are (B,) tokens of each text; ``presence`` is the (N,) share of each token, all 1 when None;
+        ``cells`` are (items, K) encoded columns beside the texts, for a branch that has ``sizes``.
         """
         texts, columns, values = self._tfidf(ids, lengths, presence)
         width, items = len(self.keys), len(lengths)
@@ -152,8 +188,14 @@ class NgramBranch(LinearBranch):
         rows = torch.cat([rows, every]).repeat_interleave(self.blocks)
         sum_columns = (self.blocks * width + torch.arange(self.blocks, device=columns.device)).repeat(items)
         columns = torch.cat([(columns.unsqueeze(1) + offsets).flatten(), sum_columns])
+        values = torch.cat([blocks.flatten(), sums.flatten()])
+        if self.sizes is not None and cells is not None:
+            of_cells, numbers = list_entries(cells.to(self.sizes.device), self.sizes)
+            rows = torch.cat([rows, every.repeat_interleave(cells.shape[1])])
+            columns = torch.cat([columns, self.num_ngrams + of_cells.flatten()])
+            values = torch.cat([values, numbers.flatten().to(values.dtype)])
         order = rows.argsort(stable=True)
-        return rows[order], columns[order], torch.cat([blocks.flatten(), sums.flatten()])[order]
+        return rows[order], columns[order], values[order]
 
     def _tfidf(self, ids: Tensor, lengths: Tensor, presence: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Rows, columns and values of the known n-grams of each text; every row of present tokens has length 1."""

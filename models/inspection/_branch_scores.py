@@ -28,7 +28,8 @@ class BranchScores:
     ----------
     explains : the score in words, such as ``log-odds of good against bad``
     scores : branch -> its number for each item, one or one for each word: ``n-grams`` or ``word features`` for the
-        linear branch, ``graph encoder``, and with a CRF ``neighbouring tags``
+        linear branch, and one for each column beside the text, such as ``priority=high``; ``graph encoder``, and with a
+        CRF ``neighbouring tags``
 
     Examples
     --------

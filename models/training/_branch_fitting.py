@@ -107,13 +107,14 @@ class NgramFitter(BranchFitter):
         from scipy.sparse import csr_matrix, hstack, vstack
 
         classes, least = self.head.output.out_features, 2 if self.tokens > _LARGE else 1
-        branch = NgramBranch.of(corpus.layouts, classes, corpus.copies, least=least)
+        sizes = None if self.head.columns is None else self.head.columns.columns.sizes
+        branch = NgramBranch.of(corpus.layouts, classes, corpus.copies, least=least, sizes=sizes)
         if self.start is not None:
             assert isinstance(self.start.branch, NgramBranch)
             branch = self.start.branch.grow(branch, classes, self.start.classes)
         parts = (
             csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), (items, len(branch.weights)))
-            for items, rows, columns, values in branch.design_entries(corpus.layouts)
+            for items, rows, columns, values in branch.design_entries(corpus.layouts, corpus.cells)
         )
         design, shared = vstack(list(parts), format="csr"), None
         offset = None if self.start is None else self._make_offset(self.start.branch, branch, design)
@@ -127,13 +128,16 @@ class NgramFitter(BranchFitter):
     def _make_offset(self, old: LinearBranch | None, grown: NgramBranch, design: csr_matrix) -> Offset:
         """The scores that the texts have before, and how much the texts that they were fitted to held each weight.
 
-        The old texts are not there, but the idf say in how many of them each n-gram occurs.
+        The old texts are not there, but the idf say in how many of them each n-gram occurs. Categories beside the texts
+        are taken to be equally frequent.
         """
         assert isinstance(old, NgramBranch)
         texts, frequencies = old.count_texts()
         held = torch.zeros(len(grown.keys), dtype=torch.float64)
         held[torch.searchsorted(grown.keys, old.keys)] = frequencies
         counts = np.append(np.tile(held.numpy(), grown.blocks), np.full(grown.blocks, texts))
+        for size in [] if grown.sizes is None else grown.sizes.clamp(min=1).tolist():
+            counts = np.append(counts, np.full(size, texts / size))
         squares = np.asarray(design.multiply(design).sum(axis=0)).ravel() / design.getnnz(axis=0).clip(1)
         scores = design @ grown.weights.numpy() + grown.bias.numpy()
         return Offset(scores, _CURVATURE * counts * squares, _CURVATURE * texts)

@@ -87,12 +87,16 @@ class _Fit:
 
     def __init__(self, head: ClassificationHead, vectors: Floats, targets: Any, weights: npt.NDArray[np.floating]):
         self.head, self.vectors, self.targets, self.weights = head, vectors, targets, weights
-        parts = np.split(vectors, len(head.frozen_lengths), axis=1)
+        text, beside = np.split(
+            vectors, [vectors.shape[1] - (0 if head.columns is None else head.columns.width)], axis=1
+        )
+        parts = np.split(text, len(head.frozen_lengths), axis=1)
         lengths = [
             (np.average(np.linalg.norm(part, axis=1), weights=weights if weights.any() else None) or 1) / length
             for part, length in zip(parts, head.frozen_lengths, strict=True)
         ]
-        self.scale = np.repeat(np.array(lengths, np.float32), parts[0].shape[1])
+        of_text = np.repeat(np.array(lengths, np.float32), parts[0].shape[1])
+        self.scale = np.append(of_text, np.ones(beside.shape[1], np.float32))  # a column is about as long as a text
 
     def select(self, numbers: npt.NDArray[np.int64]) -> _Fit:
         """Some of the texts."""
@@ -153,6 +157,8 @@ class _Fit:
 def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, about: str, log: Log) -> Floats:
     """(S, F) inputs of the head's linear layer, in the order of the corpus.
 
+    Features of columns beside the texts come last.
+
     With a ``folder``, each chunk of them is cached in a file, whose name has a digest of the model, its options
     ``about`` vectors, and the corpus.
     """
@@ -177,7 +183,13 @@ def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, about: s
         if time.monotonic() - shown > _SECONDS:
             log(f"frozen: {start + len(chunk):,} of {len(corpus):,} texts encoded")
             shown = time.monotonic()
-    return np.concatenate(parts)
+    vectors = np.concatenate(parts)
+    if head.columns is None or corpus.cells is None:
+        return vectors
+    with torch.no_grad():
+        device = head.output.weight.device
+        beside = head.columns(torch.from_numpy(corpus.cells).to(device)).cpu()
+    return np.concatenate([vectors, beside.numpy()], axis=1)
 
 
 def _name_cache(model: TextModel, corpus: Corpus, about: str) -> str:

@@ -343,6 +343,7 @@ def _join(first: Corpus, second: Corpus) -> Corpus:
         targets = np.concatenate([first.targets, second.targets])
     joined = [concatenate(list(pair)) for pair in zip(first.layouts, layouts, strict=True)]
     both = Corpus(first.builder, joined, token_types=types, targets=targets)
+    both.cells = None if first.cells is None or second.cells is None else np.concatenate([first.cells, second.cells])
     if first.copies is None and second.copies is None:
         return both
     return both.with_weights(np.concatenate([weights_of(first), weights_of(second)]))

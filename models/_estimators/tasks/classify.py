@@ -41,7 +41,7 @@ from graphattn.models._estimators.tasks.head import ScorePredictor, joins_pairs
 from graphattn.models._estimators.tasks.labels import ClassLabels
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
 from graphattn.models._estimators.tasks.rows import ClassRows, Rows
-from graphattn.models._estimators.tasks.task import Task
+from graphattn.models._estimators.tasks.task import Task, TextTask
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
@@ -564,7 +564,7 @@ class PairPredictor(ClassPredictor):
         return self._make_head(PairHead, width, options, weights)
 
 
-class Classification(Task):
+class Classification(TextTask):
     """Classify texts (MS-Trans, section 3.4)."""
 
     name = corpus_kind = "classify"

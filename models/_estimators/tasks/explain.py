@@ -16,6 +16,8 @@ from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._estimators.label_set import find_respellings, plain_label
 from graphattn.models._results.numbers import shorten
 from graphattn.models._text_model import TextModel
+from graphattn.models.heads import ClassificationHead
+from graphattn.models.heads._ngrams import NgramBranch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +93,7 @@ class Explainer(ABC):
         if linear is None or not len(scores):
             return None
         target = self.choose_target(inputs, scores) if target is None else target
-        return target.divide(scores, *linear)
+        return target.divide(scores, linear)
 
     def score_branches_of_texts(self, batch: Batch, scores: Tensor) -> list[BranchScores]:
         """As :meth:`score_branches` of the predictions for a batch, with a number for each text, or word, in order.
@@ -119,19 +121,32 @@ class Explainer(ABC):
         if vectors is None:
             rows = model(batch)
         else:
-            encoded = model.head(model.encoder(batch.graph, vectors), batch.graph)
+            encoded = model.score_tokens(model.encoder(batch.graph, vectors), batch)
             rows = model.add_linear_scores(encoded, batch, presence)
         scores: Tensor = rows.unflatten(0, (batch.size, -1))
         return scores
 
 
-def linear_scores(model: Any, batch: Batch) -> tuple[Tensor, str] | None:
-    """(items, classes) scores of a model's linear branch, and the name of its features; None without a branch."""
+def linear_scores(model: Any, batch: Batch) -> dict[str, Tensor] | None:
+    """Name of features -> (items, classes) scores that a model's linear branch gives them; None without a branch.
+
+    Columns beside a text have names with its values, such as ``priority=high``, those of several texts without.
+    """
     from graphattn.models.inspection._branch_scores import NGRAMS, WORD_FEATURES
 
     if not isinstance(model, TextModel) or model.linear_branch is None:
         return None
-    return to_device(model.linear_branch(batch), model.device), WORD_FEATURES if model.head.per_word else NGRAMS
+    total = to_device(model.linear_branch(batch), model.device)
+    if model.head.per_word:
+        return {WORD_FEATURES: total}
+    if batch.cells is None:
+        return {NGRAMS: total}
+    head, branch = model.head, model.linear_branch
+    assert isinstance(head, ClassificationHead) and head.columns is not None and isinstance(branch, NgramBranch)
+    columns = head.columns.columns
+    names = columns.show(batch.cells[0].tolist()) if batch.size == 1 else columns.names
+    parts = to_device(branch.score_columns(batch), model.device)
+    return {NGRAMS: total - parts.sum(1), **dict(zip(names, parts.unbind(1), strict=True))}
 
 
 class ClassExplainer(Explainer):
@@ -168,11 +183,14 @@ class ClassExplainer(Explainer):
         head, linear = self.model.head, linear_scores(self.model, batch)
         if linear is None:
             return []
-        of_linear, features = linear
         counts = head.items(batch.graph).tolist() if head.per_word else [len(scores)]
+        parts = [
+            dict(zip(linear, of_text, strict=True))
+            for of_text in zip(*(part.split(counts) for part in linear.values()), strict=True)
+        ]
         divided = [
-            select_class(head, self.classes, rows, predicted=self._decide(rows, batch)).divide(rows, part, features)
-            for rows, part in zip(scores.split(counts), of_linear.split(counts), strict=True)
+            select_class(head, self.classes, rows, predicted=self._decide(rows, batch)).divide(rows, of_text)
+            for rows, of_text in zip(scores.split(counts), parts, strict=True)
             if len(rows)
         ]
         return [branches for branches in divided if branches is not None]
@@ -214,7 +232,7 @@ class NumberExplainer(Explainer):
         from graphattn.models.inspection.attributions._targets import Value
 
         linear = linear_scores(self.model, batch)
-        return [] if linear is None else [Value(self.mean, self.scale).divide(scores, *linear)]
+        return [] if linear is None else [Value(self.mean, self.scale).divide(scores, linear)]
 
     @override
     def describe_prediction(self, inputs: Corpus, scores: Tensor) -> tuple[str, Any, Any]:

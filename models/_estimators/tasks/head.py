@@ -15,7 +15,7 @@ from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions, predict_corpus
 from graphattn.models._text_model import TextModel, Trainable
-from graphattn.models.heads import Head
+from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.training._decisions import ScoredTexts
 
 
@@ -106,7 +106,11 @@ class ScorePredictor(Predictor):
         self, inputs: TextInputs, encoder: EncoderOptions, options: Mapping[str, Any], weights: Tensor | None = None
     ) -> tuple[Trainable, EncoderOptions]:
         layers = inputs.make_layers(encoder, options["head"].head_dropout)
-        model = TextModel(layers.embedding, layers.encoder, self.make_head(layers.encoder.width, options, weights))
+        head = self.make_head(layers.encoder.width, options, weights)
+        if inputs.text_columns is not None:
+            assert isinstance(head, ClassificationHead)
+            head.add_columns(inputs.text_columns)
+        model = TextModel(layers.embedding, layers.encoder, head)
         model.learning_rates = layers.learning_rates
         return model, layers.options
 

@@ -482,7 +482,7 @@ class Tagging(Task):
     @override
     @classmethod
     def config_types(cls) -> dict[str, Any]:
-        return {**super().config_types(), "scheme": str, "repair_tags": bool, "feature_columns": list[str] | None}
+        return {**super().config_types(), "scheme": str, "repair_tags": bool}
 
     @override
     def to_config(self) -> dict[str, Any]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from graphattn.exceptions import ConfigError, warn_caller
+from typing_extensions import override
+
+from graphattn.builders.readers._cells import CellColumn, parse_cell_columns, rename_cell_columns
+from graphattn.exceptions import ConfigError, Hint, verbatim, warn_caller
 from graphattn.models._encoders import EncoderOptions, NoEncoderOptions
 from graphattn.models._estimators.named_columns import KnownColumns
 from graphattn.models._estimators.pretrained_inputs import PretrainedInputs
@@ -18,6 +22,7 @@ from graphattn.models._estimators.tasks.recipes import BESIDE_LINEAR_MODEL, PAPE
 from graphattn.models._estimators.tasks.rows import Rows
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
+from graphattn.models._features.text_columns import TextColumns
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._options import INPUTS
 from graphattn.models.heads._linear_branch import LinearBranch
@@ -57,6 +62,7 @@ class Task:
     has_characters : whether words have character features by default
     can_be_frozen : whether the head can be fitted alone, on the vectors of a pretrained model
     has_contrastive : whether texts have classes, so that the vectors of a class can be moved together
+    cell_columns : columns beside the texts that the model reads
     """
 
     name: ClassVar[str]
@@ -81,6 +87,7 @@ class Task:
     can_be_frozen: ClassVar[bool] = False
     has_contrastive: ClassVar[bool] = False
     corpus_: Mapping[str, Any] = {}
+    cell_columns: Sequence[CellColumn] = ()
     labels: Labels
     head: Predictor
 
@@ -206,9 +213,29 @@ class Task:
         """
         if hint := hint_at_empty_inputs(examples.columns):
             warn_caller(hint)
+        inputs.text_columns = self._fit_columns(examples, options, previous)
         if previous is None:
             return inputs.fit(examples, options["training"].seed)
         return inputs.extend(previous.text_inputs_, previous.model_, examples)
+
+    def _fit_columns(self, examples: Texts, options: Mapping[str, Any], previous: Any) -> TextColumns | None:
+        """Learn the columns beside the texts, or keep those of the model to continue from; None if there are none."""
+        if previous is not None:
+            known: TextColumns | None = previous.text_inputs_.text_columns
+            if {column.name for column in self.cell_columns} != {*([] if known is None else known.names)}:
+                raise ConfigError(
+                    "the model to continue from has other {feature_columns}; leave them out, or train from scratch",
+                    options=("feature_columns",),
+                )
+            return known
+        if examples.cells is None:
+            return None
+        one_hot = bool(options["pretrained"].frozen)
+        columns = TextColumns.fit(self.cell_columns, examples.cells, examples.weights, one_hot=one_hot)
+        for doubt in columns.list_doubts(examples.cells):
+            fix = "leave it out of {feature_columns}"
+            warn_caller(Hint(f"{verbatim(doubt)}; {fix}", options=("feature_columns",)))
+        return columns
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -217,7 +244,7 @@ class Task:
         """Name -> JSON type of the values of :meth:`to_config`, and of those of the inputs."""
         weights = str | list[list[Any]] | None
         inputs = {"widths": list[int] | None, **ARCHITECTURE_TYPES}
-        return {**TextInputs.config_types(), **inputs, "class_weight": weights}
+        return {**TextInputs.config_types(), **inputs, "class_weight": weights, "feature_columns": list[str] | None}
 
     def to_config(self) -> dict[str, Any]:
         """Values for ``config.json`` besides the options."""
@@ -232,3 +259,32 @@ class Task:
         inputs.restore(files.config, files.tokenizer, files.weights)
         self.labels.restore(files)
         self.head.restore(files)
+
+
+class TextTask(Task):
+    """A task whose items are whole texts or pairs, which may have further columns beside them.
+
+    ``feature_columns`` are these columns with their kinds, such as ``amount:number``.
+    """
+
+    def __init__(self, *, feature_columns: Sequence[str] = (), **arguments: Any):
+        super().__init__(**arguments)
+        self.feature_columns = feature_columns
+        self.cell_columns = parse_cell_columns(feature_columns)
+
+    @override
+    def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
+        given = corpus.options.get("feature_columns", ())
+        columns = rename_cell_columns(given, self.feature_columns)
+        return super().read(
+            replace(corpus, options={**corpus.options, "feature_columns": columns}) if columns else corpus
+        )
+
+    @override
+    def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().describe_reading(training), "feature_columns": self.feature_columns}
+
+    @override
+    def to_config(self) -> dict[str, Any]:
+        columns = {"feature_columns": list(self.feature_columns)} if self.feature_columns else {}
+        return {**super().to_config(), **columns}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -35,14 +35,13 @@ class ExplanationTarget(ABC):
     def value(self, scores: Tensor) -> Tensor:
         """(copies, items, classes) scores of copies of one input -> (copies,) values."""
 
-    def divide(self, scores: Tensor, linear: Tensor, features: str) -> BranchScores | None:
+    def divide(self, scores: Tensor, linear: Mapping[str, Tensor]) -> BranchScores | None:
         """How much the linear branch and the graph encoder give; None if there is nothing to compare with.
 
         Parameters
         ----------
         scores : (items, classes) scores of one input
-        linear : what the linear branch adds to them
-        features : name of the branch's features
+        linear : name of features -> what the linear branch adds to the scores for them
         """
         return None
 
@@ -84,7 +83,7 @@ class ClassLogOdds(ExplanationTarget):
         return log_odds.sum(1)
 
     @override
-    def divide(self, scores: Tensor, linear: Tensor, features: str) -> BranchScores | None:
+    def divide(self, scores: Tensor, linear: Mapping[str, Tensor]) -> BranchScores | None:
         if scores.shape[1] < 2 and not self.independent:
             return None
         scores = as_precise(scores)
@@ -100,8 +99,9 @@ class ClassLogOdds(ExplanationTarget):
             of_classes = table[items].gather(1, classes)
             return (of_classes if self.independent else of_classes - table[items].gather(1, others)).squeeze(1)
 
-        of_branches, of_linear = compare(scores), compare(linear.to(scores.dtype))
-        numbers = {features: of_linear, ENCODER: of_branches - of_linear}
+        numbers = {name: compare(part.to(scores.dtype)) for name, part in linear.items()}
+        of_branches = compare(scores)
+        numbers[ENCODER] = of_branches - sum(numbers.values())
         if self.crf is not None:
             numbers[NEIGHBOURS] = compare(marginal) - of_branches
         explains = self.describe()
@@ -150,10 +150,10 @@ class Value(ExplanationTarget):
         return self.mean + self.scale * scores[:, 0, 0]
 
     @override
-    def divide(self, scores: Tensor, linear: Tensor, features: str) -> BranchScores:
-        of_linear, total = self.scale * linear[:, 0], self.scale * scores[:, 0]
+    def divide(self, scores: Tensor, linear: Mapping[str, Tensor]) -> BranchScores:
+        of_branches = {name: self.scale * part[:, 0] for name, part in linear.items()}
+        of_branches[ENCODER] = self.scale * scores[:, 0] - sum(of_branches.values())
         explains = f"the predicted value minus the mean of {format_number(self.mean, self.scale)}"
-        of_branches = {features: of_linear, ENCODER: total - of_linear}
         return BranchScores(explains, {name: tuple(values.tolist()) for name, values in of_branches.items()})
 
 

@@ -296,6 +296,28 @@ def test_objects_with_the_columns_of_the_training_corpus(tmp_path, serve_app):
             assert items["anyOf"][1]["required"] == ["subject", "body"]
 
 
+def test_objects_with_columns_beside_the_text(serve_app):
+    rows = [
+        {"text": "offer", "level": level, "size": size} for level in ("high", "low") for size in (1.0, 2.0, None)
+    ] * 2
+    training, columns = TrainingOptions(epochs=0, dev_fraction=0), ("level:category", "size:number")
+    model = TextClassifier(MSTransOptions(hidden=8, heads=2, layers=1), training=training, feature_columns=columns)
+    model.fit(rows, [row["level"] for row in rows])
+    with serve_app(make_service(ServedModel("mail", model), LIMITS), LIMITS) as port:
+        new = {"text": "an offer", "level": "high", "size": None}
+        answer = post(port, "/predict", {"texts": [new, {**new, "level": "low", "size": 3}]})
+        assert [row["label"] for row in answer["predictions"]] == ["high", "low"]
+        assert "level=high" in post(port, "/explain", {"text": new})["branches"]["scores"]
+        for text, error in (("an offer", "has no 'level'"), ({"text": "a", "level": "low"}, "no column 'size'")):
+            response, content = ask(port, "POST", "/predict", {"texts": [text]})
+            assert response.status == 422
+            assert error in json.loads(content)["error"]
+        schema = json.loads(ask(port, "GET", "/openapi.json")[1])["paths"]["/predict"]["post"]["requestBody"]
+        texts = schema["content"]["application/json"]["schema"]["properties"]["texts"]
+        assert texts["items"]["required"] == ["text", "level", "size"]
+        assert texts["examples"] == [[{"text": "a text", "level": "high", "size": 1.5}]]
+
+
 PATHS = (
     "There is POST /predict, POST /encode, POST /explain, GET /health, GET /metrics, and GET /docs, which describes "
     "them."

@@ -66,8 +66,8 @@ def message_of(kind, call, *arguments, **keywords):
 def test_parameters(estimator):
     names = {"encoder", "preset", "inputs", "head", "training", "class_weight", "parsing", "pretrained", "warm_start"}
     own = {
-        TextClassifier: {"multilabel", "tune_threshold"},
-        PairClassifier: {"tune_threshold"},
+        TextClassifier: {"multilabel", "tune_threshold", "feature_columns"},
+        PairClassifier: {"tune_threshold", "feature_columns"},
         SequenceTagger: {"feature_columns", "scheme", "repair_tags"},
     }[estimator]
     assert set(estimator().get_params(deep=False)) == names | own

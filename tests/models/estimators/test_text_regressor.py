@@ -155,7 +155,17 @@ def test_scikit_learn(tiny, corpus):
 
 @pytest.mark.parametrize("estimator", [TextRegressor, PairRegressor])
 def test_parameters(estimator):
-    names = {"encoder", "preset", "inputs", "head", "training", "parsing", "pretrained", "warm_start"}
+    names = {
+        "encoder",
+        "preset",
+        "inputs",
+        "head",
+        "training",
+        "parsing",
+        "pretrained",
+        "warm_start",
+        "feature_columns",
+    }
     assert set(estimator().get_params(deep=False)) == names
     assert not estimator(preset="paper").resolve_options()["head"].linear_branch
 

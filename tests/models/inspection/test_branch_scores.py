@@ -53,10 +53,10 @@ def test_of_several_classes_the_most_probable_other_one_is_the_rival(fit):
     model, _ = fit("classifier")
     scores, linear = torch.tensor([[1.0, 3.0, 2.5]]), torch.tensor([[4.0, 0.5, 0.25]])
     target = select_class(model.model_.head, ["a", "b", "c"], scores)
-    branches = target.divide(scores, linear, "n-grams")
+    branches = target.divide(scores, {"n-grams": linear})
     assert branches == BranchScores("log-odds of b against c", {"n-grams": (0.25,), "graph encoder": (0.25,)})
     only = select_class(model.model_.head, ["a"], scores[:, :1])
-    assert only.divide(scores[:, :1], linear[:, :1], "n-grams") is None
+    assert only.divide(scores[:, :1], {"n-grams": linear[:, :1]}) is None
 
 
 def test_of_several_labels_the_most_probable_one_is_explained(fit):

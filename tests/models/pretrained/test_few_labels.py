@@ -62,6 +62,25 @@ def test_a_frozen_classifier_of_pairs_compares_more_than_it_reads(folder):
     assert min(np.abs(scores - each.decision_function(features)).max() for each in candidates) < 0.02
 
 
+def test_a_frozen_classifier_reads_columns_beside_the_vectors(folder, tmp_path):
+    """It is logistic regression on vectors of about length 1, one-hot categories and standardized numbers."""
+    rows = [{"text": text, "level": "abcd"[number % 4], "size": number} for number, text in enumerate(TEXTS)]
+    labels = ["high" if row["level"] == "b" else "low" for row in rows]
+    columns = {"feature_columns": ("level:category", "size:number")}
+    classifier = make(TextClassifier, folder, frozen=True, arguments=columns).fit(rows, labels)
+    assert classifier.score(rows, labels) == 1.0
+    vectors, sizes = SentenceEncoder(folder).transform(TEXTS), np.arange(len(rows))
+    of_levels = [[row["level"] == level for level in "abcd"] for row in rows]
+    numbers = (sizes - sizes.mean()) / sizes.std()
+    features = np.column_stack([vectors / np.linalg.norm(vectors, axis=1).mean(), of_levels, numbers])
+    candidates = [LogisticRegression(C=c, max_iter=1000).fit(features, labels) for c in STRENGTHS]
+    scores = classifier.decision_function(rows) * classifier.temperature_
+    assert min(np.abs(scores - each.decision_function(features)).max() for each in candidates) < 0.02
+    np.testing.assert_array_equal(
+        load(classifier.save(tmp_path / "m")).predict_proba(rows), classifier.predict_proba(rows)
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_vectors_of_unit_length_stay_so(save_sentence_model, pooling):
@@ -198,6 +217,14 @@ def test_a_choice_that_is_clearly_better_wins(right, count, choice, trained):
     assert len(scores) == len(numbers)
     assert lines[-1] == f"chosen: {choice}"
     assert list(TUNINGS) == list(right)
+
+
+@pytest.mark.slow
+def test_few_labels_with_columns(folder):
+    rows = [{"text": text, "level": label} for text, label in zip(TEXTS, LABELS, strict=True)]
+    chosen = TextClassifier(pretrained=str(folder), feature_columns=("level:category",)).fit(rows, LABELS)
+    assert set(chosen.mixture_) == {"contrastive", "frozen"}
+    assert chosen.score(rows, LABELS) == 1.0
 
 
 @pytest.mark.slow
