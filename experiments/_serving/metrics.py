@@ -20,7 +20,7 @@ class Metrics:
     seconds: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * (len(_BOUNDS) + 1)))
     """By path, the requests between a bound and the one before, and at the end those above all."""
     total_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    tokens: int = 0
+    characters: int = 0
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -33,7 +33,7 @@ class Metrics:
         requests = {f'path="{path}",status="{status}"': count for (path, status), count in self.requests.items()}
         lines = [
             *_format_metric("requests_total", "counter", "Requests that were answered.", requests),
-            *_format_metric("tokens_total", "counter", "Tokens of the texts of requests.", {"": self.tokens}),
+            *_format_metric("characters_total", "counter", "Characters of texts of requests.", {"": self.characters}),
             *_format_metric("batches_total", "counter", "Batches of requests that were computed.", {"": batches}),
             *_format_metric("waiting_requests", "gauge", "Requests without an answer yet.", {"": waiting}),
             *_format_metric("request_seconds", "histogram", "Time from a request to its answer.", {}),

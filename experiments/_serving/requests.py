@@ -56,29 +56,29 @@ def require_texts(name: str, model: Inspectable, *, takes_objects: bool = False)
 
 async def receive_json(request: Request, limits: Limits, too_long: RequestError, *, texts: int = 1) -> bytes:
     """The body of a request with so many texts, unless it is no JSON or too long, or the client gone."""
-    from starlette.requests import ClientDisconnect
-
     # JSON only, which a page of another site cannot send without a preflight request
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    media_type = next((value for name, value in request.scope["headers"] if name == b"content-type"), b"")
+    if media_type.partition(b";")[0].strip().lower() != b"application/json":
         raise RequestError(415, "Send JSON, with the header Content-Type: application/json.")
     max_bytes = 200 + texts * 12 * limits.characters  # an escaped emoji has 12 bytes
 
-    body = bytearray()
-    try:
-        async for part in request.stream():
-            body += part
-            if len(body) > max_bytes:
-                raise too_long
-    except ClientDisconnect:
-        raise RequestError(408, "The client left before the end of its request.") from None
-    return bytes(body)
+    body, is_whole = b"", False
+    while not is_whole:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise RequestError(408, "The client left before the end of its request.")
+        body += message["body"]
+        if len(body) > max_bytes:
+            raise too_long
+        is_whole = not message["more_body"]
+    return body
 
 
 @dataclass
 class _Waiting:
     compute: Compute
     item: Any
-    tokens: int
+    size: int
     result: asyncio.Future[Any]
 
 
@@ -90,18 +90,18 @@ class RequestQueue:
     """
 
     waiting: int  # requests that wait, besides one; more are rejected
-    tokens: int = 1  # of a batch; a request with more is computed alone
+    size: int = 1  # of a batch; a larger request is computed alone
     present: int = field(default=0, init=False)  # requests without an answer yet
     batches: int = field(default=0, init=False)  # that were computed
     _line: deque[_Waiting] = field(default_factory=deque, init=False)
     _worker: asyncio.Task[None] | None = field(default=None, init=False)
 
-    async def compute(self, compute: Compute, item: Any, tokens: int = 1) -> Any:
+    async def compute(self, compute: Compute, item: Any, size: int = 1) -> Any:
         """The result of an item; a RequestError if too many wait."""
-        return (await self.compute_all(compute, [(item, tokens)]))[0]
+        return (await self.compute_all(compute, [(item, size)]))[0]
 
     async def compute_all(self, compute: Compute, items: Sequence[tuple[Any, int]]) -> list[Any]:
-        """The results of items with their tokens, which wait for each other, so that others are computed between them.
+        """The results of items with their sizes, which wait for each other, so that others are computed between them.
 
         Items that wait when the caller is cancelled are not computed.
         """
@@ -109,12 +109,12 @@ class RequestQueue:
             raise RequestError(429, "The server is busy with other texts; try again in a moment.")
         self.present += 1
         try:
-            return [await self._compute_one(compute, item, tokens) for item, tokens in items]
+            return [await self._compute_one(compute, item, size) for item, size in items]
         finally:
             self.present -= 1
 
-    async def _compute_one(self, compute: Compute, item: Any, tokens: int) -> Any:
-        waiting = _Waiting(compute, item, tokens, asyncio.get_running_loop().create_future())
+    async def _compute_one(self, compute: Compute, item: Any, size: int) -> Any:
+        waiting = _Waiting(compute, item, size, asyncio.get_running_loop().create_future())
         self._line.append(waiting)
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
@@ -140,11 +140,11 @@ class RequestQueue:
         if not self._line:
             return []
         batch = [self._line.popleft()]
-        rest, free = deque[_Waiting](), self.tokens - batch[0].tokens
+        rest, free = deque[_Waiting](), self.size - batch[0].size
         for each in self._line:
-            if each.compute == batch[0].compute and each.tokens <= free:
+            if each.compute == batch[0].compute and each.size <= free:
                 batch.append(each)
-                free -= each.tokens
+                free -= each.size
             else:
                 rest.append(each)
         self._line = rest

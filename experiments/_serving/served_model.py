@@ -138,10 +138,16 @@ class ServedModel:
 
     def count_tokens(self, item: Any) -> int:
         """The number of tokens of an input."""
+        return sum(map(self._model.count_tokens, self._list_texts(item)))
+
+    def count_bytes(self, item: Any) -> int:
+        """The size of an input's texts, which have at most about as many tokens."""
+        return sum(len(text.encode(errors="replace")) for text in self._list_texts(item))
+
+    def _list_texts(self, item: Any) -> list[str]:
         if isinstance(item, Example):
             item = (item.text, item.second) if self.is_pair else item.text
-        texts = item if self.is_pair else (item,)
-        return sum(self._model.count_tokens(as_text(text)) for text in texts)
+        return [as_text(text) for text in (item if self.is_pair else (item,))]
 
     def predict(self, requests: Sequence[Sequence[Any]], **options: Any) -> list[list[dict[str, Any]]]:
         """The rows that ``graphattn predict`` prints, with the options of ``predict_rows``."""

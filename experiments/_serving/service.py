@@ -33,8 +33,8 @@ from graphattn.experiments._serving.metrics import Metrics
 from graphattn.experiments._serving.requests import Limits, RequestError, RequestQueue, receive_json
 from graphattn.experiments._serving.served_model import Explanation, Predict, ServedModel
 
-BATCH_TOKENS = 4_096
-"""Tokens of a batch: few enough that answers are sent and requests received while others are computed."""
+BATCH_BYTES = 24_000
+"""Of the texts of a batch, about 4,000 tokens: few enough that answers are sent and requests received meanwhile."""
 EXPLAINED_TOKENS = 1_000
 """Most tokens of a text whose attention is shown, which has up to the square of edges."""
 MAX_EDGES = 10_000
@@ -49,16 +49,25 @@ Answer = Callable[[Request], Awaitable[Response]]
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
+
+class _TextsBody(_Body):
     @model_validator(mode="before")
     @classmethod
-    def _read_either_name(cls, data: Any) -> Any:
-        """One text may be called ``text``, and be in a list ``texts``, on all paths."""
-        if not isinstance(data, dict) or not data.keys().isdisjoint(cls.model_fields.keys() & {"text", "texts"}):
-            return data
-        others = {name: value for name, value in data.items() if name not in ("text", "texts")}
-        if "texts" in cls.model_fields and "text" in data:
+    def _read_text(cls, data: Any) -> Any:
+        """One text may be called ``text``."""
+        if isinstance(data, dict) and "text" in data and "texts" not in data:
+            others = {name: value for name, value in data.items() if name != "text"}
             return {**others, "texts": [data["text"]]}
-        if "text" in cls.model_fields and isinstance(data.get("texts"), list):
+        return data
+
+
+class _TextBody(_Body):
+    @model_validator(mode="before")
+    @classmethod
+    def _read_texts(cls, data: Any) -> Any:
+        """One text may be in a list ``texts``."""
+        if isinstance(data, dict) and isinstance(data.get("texts"), list) and "text" not in data:
+            others = {name: value for name, value in data.items() if name != "texts"}
             if len(data["texts"]) != 1:
                 raise ValueError("texts: this path takes one text")
             return {**others, "text": data["texts"][0]}
@@ -135,17 +144,17 @@ def _make_bodies(model: ServedModel) -> dict[str, type[BaseModel]]:
     return {
         "/predict": create_model(
             "PredictRequest",
-            __base__=_Body,
+            __base__=_TextsBody,
             texts=(texts, ...),
             probabilities=(bool, False),
             top_k=(Annotated[int, Field(ge=1)] | None, None),
             min_confidence=(share | None, None),
             threshold=(share | dict[str, share] | None, None),
         ),
-        "/encode": create_model("EncodeRequest", __base__=_Body, texts=(texts, ...)),
+        "/encode": create_model("EncodeRequest", __base__=_TextsBody, texts=(texts, ...)),
         "/explain": create_model(
             "ExplainRequest",
-            __base__=_Body,
+            __base__=_TextBody,
             text=(item, ...),
             edges=(Annotated[int, Field(ge=1, le=MAX_EDGES)], 100),
             attributions=(bool, False),
@@ -217,7 +226,7 @@ class _Service:
 
     def __init__(self, model: ServedModel, limits: Limits):
         self._model, self._limits = model, limits
-        self._queue, self._metrics = RequestQueue(limits.waiting, BATCH_TOKENS), Metrics()
+        self._queue, self._metrics = RequestQueue(limits.waiting, BATCH_BYTES), Metrics()
 
     def answer(self, path: str, body: type[BaseModel], handle: Callable[[Any], Awaitable[Any]]) -> Answer:
         """Make the function that answers requests to a path."""
@@ -259,7 +268,7 @@ class _Service:
         return RequestError(413, f"The request is too long: its texts may have {most:,} characters together.")
 
     async def _read(self, items: Sequence[Any], most: int, numbers: int = 0) -> list[tuple[list[Any], int]]:
-        """Inputs as parts of a batch's size, with their tokens.
+        """Inputs as parts of a batch's size, with their bytes.
 
         A RequestError says that there are too many, of all texts or of one, or that the answer has too many numbers, of
         which each input has ``numbers``.
@@ -270,23 +279,27 @@ class _Service:
         characters = sum(map(_count_characters, items))
         if characters > self._limits.characters:
             raise self._length_error()
-        inputs, counts = await _run(characters, self._count, items)
-        if max(counts) > most:
-            raise RequestError(413, f"A text has {max(counts):,} tokens; this takes up to {most:,}.")
-        if self._model.is_per_word and sum(counts) * numbers > self._limits.numbers:
-            problem = f"The answer would have a number for each of {numbers:,} tags and {sum(counts):,} tokens"
-            raise RequestError(413, f"{problem}; send fewer texts, or leave out probabilities.")
-        self._metrics.tokens += sum(counts)
+        inputs = await _run(characters, self._model.read, items)
+        sizes = list(map(self._model.count_bytes, inputs))
+        per_token = numbers if self._model.is_per_word else 0
+        if max(sizes) > most or sum(sizes) * per_token > self._limits.numbers:  # else it has not so many tokens either
+            await self._check_tokens(inputs, characters, most, per_token)
+        self._metrics.characters += characters
         parts: list[tuple[list[Any], int]] = []
-        for item, tokens in zip(inputs, counts, strict=True):
-            if not parts or parts[-1][1] + tokens > BATCH_TOKENS:
+        for item, size in zip(inputs, sizes, strict=True):
+            if not parts or parts[-1][1] + size > BATCH_BYTES:
                 parts.append(([], 0))
-            parts[-1] = ([*parts[-1][0], item], parts[-1][1] + tokens)
+            parts[-1] = ([*parts[-1][0], item], parts[-1][1] + size)
         return parts
 
-    def _count(self, items: Sequence[Any]) -> tuple[list[Any], list[int]]:
-        inputs = self._model.read(items)
-        return inputs, [self._model.count_tokens(item) for item in inputs]
+    async def _check_tokens(self, inputs: Sequence[Any], characters: int, most: int, numbers: int) -> None:
+        """Reject inputs with more tokens, or with more than this many numbers for each that the answer may have."""
+        counts = await _run(characters, lambda: list(map(self._model.count_tokens, inputs)))
+        if max(counts) > most:
+            raise RequestError(413, f"A text has {max(counts):,} tokens; this takes up to {most:,}.")
+        if sum(counts) * numbers > self._limits.numbers:
+            problem = f"The answer would have a number for each of {numbers:,} tags and {sum(counts):,} tokens"
+            raise RequestError(413, f"{problem}; send fewer texts, or leave out probabilities.")
 
     async def predict(self, body: Any) -> dict[str, Any]:
         """The predictions of texts."""
@@ -309,7 +322,7 @@ class _Service:
         """The attention of a text, which is computed alone."""
         (((item,), _),) = await self._read([body.text], EXPLAINED_TOKENS)
         request = Explanation(item, body.edges, body.attributions)
-        return await self._queue.compute(self._model.explain, request, BATCH_TOKENS)
+        return await self._queue.compute(self._model.explain, request, BATCH_BYTES)
 
     async def report_health(self) -> dict[str, Any]:
         """What the model is."""
@@ -340,7 +353,7 @@ def _join(parts: Sequence[Sequence[Any]]) -> list[Any]:
 def _format_answer(result: dict[str, Any]) -> Response:
     """The answer with a result; a long list of rows is sent in parts, and other requests are answered between them."""
     name, rows = next(iter(result.items()))
-    if len(result) > 1 or sum(map(_count_values, rows)) <= SMALL:
+    if len(result) > 1 or len(rows) == 1 or sum(map(_count_values, rows)) <= SMALL:
         return Response(_to_json(result), media_type="application/json")
     return StreamingResponse(_iter_json(name, rows), media_type="application/json")
 

@@ -11,17 +11,18 @@ from graphattn.experiments._serving.requests import Limits, RequestError
 from graphattn.experiments.page._live_models import LiveModel, LiveModels
 from graphattn.models.inspection.page._packing import pack_page
 
+Request = pytest.importorskip("starlette.requests").Request
 
-class Request:
-    """The parts of a request that the queue reads; the body arrives in pieces."""
 
-    def __init__(self, body, kind="application/json"):
-        self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.headers = {"content-type": kind}
+def make_request(body, media_type="application/json"):
+    """A request whose body arrives in pieces."""
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    pieces = [body[begin : begin + 7] for begin in range(0, len(body), 7)]
 
-    async def stream(self):
-        for begin in range(0, len(self.body), 7):
-            yield self.body[begin : begin + 7]
+    async def receive():
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+    return Request({"type": "http", "headers": [(b"content-type", media_type.encode())]}, receive)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def make_queue(make_result):
 
 
 def answer(queue, *arguments):
-    return asyncio.run(queue.answer(Request(*arguments)))
+    return asyncio.run(queue.answer(make_request(*arguments)))
 
 
 def test_the_result_of_every_model(make_queue, make_result):
@@ -108,7 +109,7 @@ def test_one_runs_and_few_wait(make_queue, make_result):
     queue = make_queue(explain=explain, waiting=2)
 
     async def send_all():
-        requests = [asyncio.ensure_future(queue.answer(Request({"texts": [f"text {n}"]}))) for n in range(5)]
+        requests = [asyncio.ensure_future(queue.answer(make_request({"texts": [f"text {n}"]}))) for n in range(5)]
         while not counts:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)

@@ -29,8 +29,8 @@ def ask(queue, requests, arrived, cancelled=()):
 
     async def ask_all():
         tasks = []
-        for number, (compute, item, tokens) in enumerate(requests):
-            tasks.append(asyncio.create_task(queue.compute(compute, item, tokens)))
+        for number, (compute, item, size) in enumerate(requests):
+            tasks.append(asyncio.create_task(queue.compute(compute, item, size)))
             await asyncio.sleep(0.05 if number == 0 else 0)
         for number in cancelled:
             tasks[number].cancel()
@@ -42,7 +42,7 @@ def ask(queue, requests, arrived, cancelled=()):
 
 def test_requests_that_wait_are_computed_together():
     double = Computation()
-    queue = RequestQueue(10, tokens=10)
+    queue = RequestQueue(10, size=10)
     assert ask(queue, [(double, n, 4) for n in range(6)], double.arrived) == [0, 2, 4, 6, 8, 10]
     assert double.batches == [[0], [1, 2], [3, 4], [5]]
     assert (queue.batches, queue.present) == (4, 0)
@@ -51,7 +51,7 @@ def test_requests_that_wait_are_computed_together():
 def test_a_smaller_request_may_overtake_one_that_does_not_fit():
     double = Computation()
     requests = [(double, 0, 1), (double, 1, 6), (double, 2, 6), (double, 3, 4), (double, 4, 99)]
-    assert ask(RequestQueue(10, tokens=10), requests, double.arrived) == [0, 2, 4, 6, 8]
+    assert ask(RequestQueue(10, size=10), requests, double.arrived) == [0, 2, 4, 6, 8]
     assert double.batches == [[0], [1, 3], [2], [4]]
 
 
@@ -59,14 +59,14 @@ def test_computations_of_other_kinds_are_not_mixed():
     double, other = Computation(), Computation()
     other.arrived = double.arrived
     requests = [(double, 0, 1), (double, 1, 1), (other, 2, 1), (double, 3, 1), (other, 4, 1)]
-    assert ask(RequestQueue(10, tokens=10), requests, double.arrived) == [0, 2, 4, 6, 8]
+    assert ask(RequestQueue(10, size=10), requests, double.arrived) == [0, 2, 4, 6, 8]
     assert (double.batches, other.batches) == ([[0], [1, 3]], [[2, 4]])
 
 
 def test_an_error_affects_its_request_only():
     double = Computation()
     requests = [(double, n, 1) for n in (0, 1, 13, 2)]
-    zero, two, error, four = ask(RequestQueue(10, tokens=10), requests, double.arrived)
+    zero, two, error, four = ask(RequestQueue(10, size=10), requests, double.arrived)
     assert (zero, two, four) == (0, 2, 4)
     assert (type(error), str(error)) == (ValueError, "unlucky")
 
@@ -89,7 +89,7 @@ def test_too_many_wait():
 
 def test_items_of_a_client_that_is_gone_are_not_computed():
     double = Computation()
-    queue = RequestQueue(10, tokens=10)
+    queue = RequestQueue(10, size=10)
 
     async def ask_all():
         long = asyncio.create_task(queue.compute_all(double, [(n, 10) for n in range(50)]))
@@ -109,7 +109,7 @@ def test_items_of_a_client_that_is_gone_are_not_computed():
 
 def test_a_short_request_is_computed_between_the_items_of_a_long_one():
     double = Computation()
-    queue = RequestQueue(1, tokens=10)
+    queue = RequestQueue(1, size=10)
 
     async def ask_all():
         long = asyncio.create_task(queue.compute_all(double, [(n, 10) for n in range(4)]))
