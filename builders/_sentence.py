@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from unicodedata import category
+
+from typing_extensions import override
 
 from graphattn.builders._records import ArrowRow
 from graphattn.builders._values import describe_value, is_list, is_missing, read_integers, read_strings
@@ -47,7 +49,11 @@ class Example:
     text: str
     second: str | None = None
     label: Label | None = None
-    cells: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
+    cells: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    @override
+    def __repr__(self) -> str:
+        return _show(self, ("text", "second", "label"))
 
 
 class TableRow(NamedTuple):
@@ -108,7 +114,7 @@ class Sentence:
     links: Sequence[Sequence[int]] | None = None
     predicates: Sequence[int] | None = None
     features: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
-    cells: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
+    cells: Mapping[str, Any] | None = field(default=None, hash=False)
     origin: tuple[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -136,6 +142,10 @@ class Sentence:
             check_heads(self.heads, self.words)
         if self.predicates is not None and not {*self.predicates} <= {0, 1}:
             raise DataError("a mark is neither 0 nor 1", field="predicates", hint="Write 1 for a predicate, else 0.")
+
+    @override
+    def __repr__(self) -> str:
+        return _show(self, _SHOWN)
 
     @classmethod
     def of_tokens(cls, tokens: tuple[str, ...], word_ids: tuple[int, ...] | None) -> Sentence:
@@ -190,6 +200,16 @@ class Sentence:
         if self.features is not None:
             of_words["features"] = {name: values[:count] for name, values in self.features.items()}
         return replace(self, tokens=tokens.tokens, word_ids=tokens.word_ids, heads=heads, links=links, **of_words)
+
+
+_SHOWN = tuple(name for name in Sentence.__slots__ if name not in ("cells", "origin"))
+
+
+def _show(item: Example | Sentence, names: Iterable[str]) -> str:
+    """The fields of an item, with its cells only if it has some: digests of items without are those of before."""
+    shown = [f"{name}={getattr(item, name)!r}" for name in names]
+    shown += [] if item.cells is None else [f"cells={item.cells!r}"]
+    return f"{type(item).__qualname__}({', '.join(shown)})"
 
 
 _READERS = {

@@ -135,7 +135,9 @@ def encode(
     chunks = iter_chunks(numbered, chunk or choose_chunk(settings))
     executor = make_engine(engine, jobs, address, device)
     write = partial(_write_numpy, width) if out.suffix == ".npy" else write_parquet
-    tally = Tally()
+    inputs = getattr(estimator, "text_inputs_", None)  # a pretrained model alone has none
+    tally = Tally(columns=None if inputs is None else inputs.text_columns)
+    chunks = tally.watch(chunks)
     with keep_results(out) as results:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded
             results.compute(job, chunks, executor, None if quiet else "encoding")

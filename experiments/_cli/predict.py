@@ -190,7 +190,8 @@ def predict(
         numbered = chain(first, numbered)
     job = ModelJob(settings, predict_chunk, choices)
     executor = make_engine(engine, jobs, address, device)
-    tally = _write_predictions(job, iter_chunks(numbered, chunk), executor, out, quiet=quiet)
+    tally = Tally(columns=estimator.text_inputs_.text_columns)
+    _write_predictions(job, tally.watch(iter_chunks(numbered, chunk)), executor, tally, out, quiet=quiet)
     if out is not None and not quiet and not is_stream(out):
         print(f"{tally.processed:,} prediction{'s' * (tally.processed != 1)}: {out}")
     hint = 'See the rows with "error".' if _has_rows(form, plain=plain) else "Empty lines stand for them."
@@ -230,6 +231,7 @@ def _make_table(
     """The table for the first text that can be predicted, and the texts that were taken to find it."""
     from graphattn.experiments._cli.prediction_table import PredictionTable
     from graphattn.experiments._cli.text_stream import NumberedText
+    from graphattn.models._features.text_columns import hint_at_gaps_later
 
     # Of a tagger's words they take long, and a table has no place for one confidence.
     has_confidence = "probabilities" in estimator.task.prediction_options and estimator.task.corpus_kind != "tag"
@@ -237,8 +239,8 @@ def _make_table(
     taken: list[NumberedText] = []
     nothing = NumberedText(0, "" if estimator.task.texts_per_input == 1 else ("", ""))
     for text in chain(_take(texts, taken), [nothing]):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TruncationWarning)  # it is predicted again
+        with warnings.catch_warnings(), hint_at_gaps_later():  # it is predicted again
+            warnings.simplefilter("ignore", TruncationWarning)
             try:
                 (row,) = estimator.predict_rows([text.content], **with_confidence)
                 break
@@ -270,13 +272,18 @@ def _take(texts: Iterable[NumberedText], taken: list[NumberedText]) -> Iterator[
 
 
 def _write_predictions(
-    job: ModelJob, chunks: Iterator[Sequence[NumberedText]], executor: Any, out: Path | None, *, quiet: bool
-) -> Tally:
-    """Predict chunks to a file, resumably, or to a stream, each as soon as it is done."""
+    job: ModelJob,
+    chunks: Iterator[Sequence[NumberedText]],
+    executor: Any,
+    tally: Tally,
+    out: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Predict chunks to a file, resumably, or to a stream, each as soon as it is done; ``tally`` counts results."""
     from graphattn.builders._paths import is_stream
 
-    tally, is_parquet = Tally(), out is not None and job.options["output"] == "parquet"
-    chunks = tally.watch(chunks)
+    is_parquet = out is not None and job.options["output"] == "parquet"
     if out is None or (is_stream(out) and not is_parquet):
         with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
             for content in tally.count(stream_results(job, chunks, executor)):
@@ -293,7 +300,6 @@ def _write_predictions(
                     deque(tally.count(results), maxlen=0)
                 else:
                     file.writelines(tally.count(results))
-    return tally
 
 
 def predict_chunk(

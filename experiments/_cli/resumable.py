@@ -17,7 +17,16 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import ConfigError, DataError, DeviceMemoryError, GraphAttnError, GraphError, warn_caller
+from graphattn.exceptions import (
+    ConfigError,
+    DataError,
+    DeviceMemoryError,
+    GraphAttnError,
+    GraphError,
+    Hint,
+    verbatim,
+    warn_caller,
+)
 from graphattn.experiments._cli.flags import as_flag
 from graphattn.experiments._cli.loaded_models import ModelSettings, load_once
 from graphattn.experiments._cli.output import show_progress
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from graphattn.builders._jobs import Engine
     from graphattn.experiments._cli.text_stream import NumberedText
     from graphattn.models import Estimator
+    from graphattn.models._features.text_columns import Gaps, TextColumns
 
 CHUNK, GPU_CHUNK = 512, 8192
 """Default number of texts that are processed together, also on a GPU, whose batches are larger."""
@@ -139,11 +149,12 @@ class ModelJob:
 
     def __call__(self, task: tuple[str, Sequence[NumberedText]]) -> tuple[str, ChunkResult]:
         """The name of a chunk and its result."""
+        from graphattn.models._features.text_columns import hint_at_gaps_later
         from graphattn.models._prediction import count_truncation
 
         name, chunk = task
         estimator = load_once(self.settings)
-        with count_truncation() as counts:
+        with count_truncation() as counts, hint_at_gaps_later():
             result = self.convert(estimator, chunk, **self.options)
         return name, replace(result, truncated=(counts[0], counts[1]))
 
@@ -252,6 +263,9 @@ class Tally:
     error: str = ""
     truncated: int = 0
     tokens: int = 0
+    columns: TextColumns | None = None
+    """Columns beside the texts, whose gaps are counted."""
+    gaps: Gaps | None = None
 
     def count(self, results: Iterable[ChunkResult]) -> Iterator[bytes]:
         """Yield the contents of results and count their texts."""
@@ -266,7 +280,18 @@ class Tally:
         """Pass chunks on and count their texts."""
         for chunk in chunks:
             self.texts += len(chunk)
+            self._count_gaps(chunk)
             yield chunk
+
+    def _count_gaps(self, chunk: Sequence[NumberedText]) -> None:
+        """Count empty cells and unknown values, if the model reads columns beside the texts."""
+        if self.columns is None:
+            return
+        from graphattn.models._features.text_columns import Gaps
+
+        rows = [text.content.cells for text in chunk if text.error is None]
+        self.gaps = self.gaps or Gaps()
+        self.gaps.add(self.columns, {name: [row[name] for row in rows] for name in self.columns.names})
 
     @property
     def processed(self) -> int:
@@ -280,6 +305,9 @@ class Tally:
         """
         if self.truncated:
             warn_caller(estimator.describe_truncation(self.truncated, self.tokens))
+        if self.columns is not None and self.gaps is not None:
+            for sentence in self.gaps.describe(self.columns):
+                warn_caller(Hint(verbatim(sentence)))
         lines = self.bad_lines
         if not lines:
             return

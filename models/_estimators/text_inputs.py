@@ -14,7 +14,7 @@ from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders._layout import advise_parser
 from graphattn.builders._stored import is_stored
 from graphattn.builders.parsers import make_parser
-from graphattn.exceptions import ConfigError, Hint, ModelDirectoryError, TruncationWarning, verbatim, warn_caller
+from graphattn.exceptions import ConfigError, ModelDirectoryError, TruncationWarning, warn_caller
 from graphattn.models._corpus import Corpus, truncate_lengths
 from graphattn.models._encoders import Encoder, EncoderOptions
 from graphattn.models._encoders.base import MOST_TOKENS
@@ -89,7 +89,6 @@ class TextInputs:
     per_word = False
     spelling = has_branch = False
     _warned_of_words = False
-    _warned_of_cells: frozenset[str] = frozenset()
 
     def __init__(self, options: Any):
         self.options = options
@@ -243,15 +242,8 @@ class TextInputs:
         if self.text_columns is not None:
             assert texts.cells is not None
             corpus.cells = self.text_columns.encode(texts.cells)
-            self._hint_at_gaps(self.text_columns.list_gaps(texts.cells), data_set)
+            self.text_columns.hint_at_gaps(texts.cells, data_set)
         return corpus if texts.weights is None else corpus.with_weights(texts.weights)
-
-    def _hint_at_gaps(self, gaps: Mapping[str, Sequence[str]], where: str) -> None:
-        """Say once of each column what stands for empty cells and unknown values."""
-        for name, sentences in gaps.items():
-            for sentence in sentences if name not in self._warned_of_cells else ():
-                warn_caller(Hint(verbatim(f"{where}: {sentence}" if where else sentence)))
-        self._warned_of_cells |= gaps.keys()
 
     def add_heads(self, texts: Texts, parsing: ParsingOptions) -> Texts:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""

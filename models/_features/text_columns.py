@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.builders.readers._cells import NUMBER, CellColumn
+from graphattn.exceptions import Hint, verbatim, warn_caller
 from graphattn.layers._linear import Embedding
 
 WIDEST = 16
@@ -50,16 +54,15 @@ class Category:
         count = len(self.values)
         return f"{self.name}: {count:,} categor{'y' if count == 1 else 'ies'}, and one for empty cells and new values"
 
-    def list_gaps(self, cells: Sequence[str | None]) -> Iterator[str]:
-        """Sentences on empty cells and unknown values."""
+    def list_unknown(self, cells: Iterable[str | None]) -> list[str]:
+        """The values in cells that the training set lacks."""
         known = {*self.values}
-        empty = sum(cell is None for cell in cells)
-        unknown = [cell for cell in cells if cell is not None and cell not in known]
-        if empty:
-            yield f"{_count(empty, cells)} no {self.name}, which is a category of its own"
-        if unknown:
-            problem = f"{_count(len(unknown), cells)} a {self.name} that the training set lacks, such as {unknown[0]!r}"
-            yield f"{problem}; it counts as none"
+        return [cell for cell in cells if cell is not None and cell not in known]
+
+    @property
+    def rule(self) -> str:
+        """What an empty cell is."""
+        return ", which is a category of its own"
 
 
 @dataclass(frozen=True)
@@ -86,15 +89,61 @@ class Number:
         """The column and its rule, for a line of output."""
         return f"{self.name}: mean {self.mean:.4g}, also for empty cells, deviation {self.deviation:.4g}"
 
-    def list_gaps(self, cells: Sequence[float | None]) -> Iterator[str]:
-        """A sentence on empty cells."""
-        empty = sum(cell is None for cell in cells)
-        if empty:
-            yield f"{_count(empty, cells)} no {self.name}; the mean, {self.mean:.4g}, stands for it"
+    def list_unknown(self, cells: Iterable[float | None]) -> list[str]:
+        """None, since every number is known."""
+        return []
+
+    @property
+    def rule(self) -> str:
+        """What an empty cell is."""
+        return f"; the mean, {self.mean:.4g}, stands for it"
 
 
-def _count(count: int, cells: Sequence[Any]) -> str:
-    return f"{count:,} of {len(cells):,} texts {'has' if count == 1 else 'have'}"
+@dataclass
+class Gaps:
+    """Empty cells, and values that the training set lacks, in the columns of some texts, by the names of columns."""
+
+    texts: int = 0
+    empty: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, columns: TextColumns, cells: Mapping[str, Sequence[Any]]) -> None:
+        """Count those of further texts; ``cells`` are name -> the cell of each."""
+        self.texts += len(next(iter(cells.values())))
+        for column in columns.columns:
+            of_column, unknown = cells[column.name], column.list_unknown(cells[column.name])
+            self.empty[column.name] += sum(cell is None for cell in of_column)
+            self.unknown[column.name] += len(unknown)
+            self.examples |= {column.name: unknown[0]} if unknown else {}
+
+    def describe(self, columns: TextColumns, *, without: Collection[str] = ()) -> Iterator[str]:
+        """Sentences on those of the columns, except for some."""
+        for column in columns.columns:
+            name = column.name
+            if name in without:
+                continue
+            if self.empty[name]:
+                yield f"{self._count(self.empty[name])} no {name}{column.rule}"
+            if self.unknown[name]:
+                problem = f"{self._count(self.unknown[name])} a {name} that the training set lacks"
+                yield f"{problem}, such as {self.examples[name]!r}; it counts as none"
+
+    def _count(self, count: int) -> str:
+        return f"{count:,} of {self.texts:,} texts {'has' if count == 1 else 'have'}"
+
+
+_LATER: ContextVar[bool] = ContextVar("gaps are counted later", default=False)
+
+
+@contextmanager
+def hint_at_gaps_later() -> Iterator[None]:
+    """Give no hints at gaps of a part of a corpus, whose caller counts those of all."""
+    token = _LATER.set(True)
+    try:
+        yield
+    finally:
+        _LATER.reset(token)
 
 
 class TextColumns:
@@ -110,6 +159,7 @@ class TextColumns:
 
     def __init__(self, columns: Iterable[Category | Number]):
         self.columns = tuple(columns)
+        self._hinted: set[str] = set()
 
     @classmethod
     def fit(
@@ -185,10 +235,15 @@ class TextColumns:
         """The columns and their rules in one line."""
         return "; ".join(column.describe() for column in self.columns)
 
-    def list_gaps(self, cells: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
-        """Name -> sentences on the empty cells and unknown values of a corpus, of the columns that have some."""
-        gaps = {column.name: list(column.list_gaps(cells[column.name])) for column in self.columns}
-        return {name: sentences for name, sentences in gaps.items() if sentences}
+    def hint_at_gaps(self, cells: Mapping[str, Sequence[Any]], where: str) -> None:
+        """Say once of each column what stands for empty cells and unknown values; ``where`` names the corpus."""
+        if _LATER.get():
+            return
+        gaps = Gaps()
+        gaps.add(self, cells)
+        for sentence in gaps.describe(self, without=self._hinted):
+            warn_caller(Hint(verbatim(f"{where}: {sentence}" if where else sentence)))
+        self._hinted |= {name for name in self.names if gaps.empty[name] or gaps.unknown[name]}
 
     def list_doubts(self, cells: Mapping[str, Sequence[Any]]) -> Iterator[str]:
         """Sentences on columns of the training set that tell nothing, or nothing about other texts."""

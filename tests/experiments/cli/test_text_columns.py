@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from graphattn.builders import Example, Sentence
+
 ROWS = [
     f"the {thing} is late,{level},{amount},{'urgent' if level == 'high' else 'normal'}"
     for thing in ("printer", "parcel", "login")
@@ -34,6 +36,23 @@ def test_a_table_keeps_its_columns(graphattn, folder, tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert rows[0].keys() == {"body", "level", "amount", "team", "label", "confidence"}
     assert [row["label"] for row in rows] == [row["team"] for row in rows]
+
+
+@pytest.mark.parametrize("flags", [[], ["--chunk", 4]])
+def test_gaps_are_counted_over_the_whole_file(graphattn, folder, tmp_path, flags):
+    (tmp_path / "a.csv").write_text(TABLE.replace(",low,", ",medium,"))
+    answer = graphattn("predict", folder / "model", tmp_path / "a.csv", "--out", tmp_path / "b.csv", *flags)
+    assert answer.err.count("hint: ") == 3
+    assert "9 of 27 texts have no level, which is a category of its own" in answer.err
+    assert "9 of 27 texts have a level that the training set lacks, such as 'medium'; it counts as none" in answer.err
+    assert "9 of 27 texts have no amount; the mean, " in answer.err
+
+
+def test_results_of_other_cells_are_not_reused(folder):
+    """Resumable commands tell chunks of texts apart by their representation."""
+    assert repr(Example("a", cells={"level": "low"})) != repr(Example("a", cells={"level": "high"}))
+    assert repr(Sentence(["a"], cells={"level": "low"})).endswith(", features=None, cells={'level': 'low'})")
+    assert repr(Example("a")) == "Example(text='a', second=None, label=None)"
 
 
 def test_a_file_with_other_names(graphattn, folder, tmp_path):

@@ -12,6 +12,7 @@ from graphattn.models._features.text_columns import (
     FARTHEST,
     WIDEST,
     ColumnFeatures,
+    Gaps,
     TextColumns,
     count_columns,
     list_entries,
@@ -103,13 +104,20 @@ def test_saving():
 def test_values_in_words():
     row = COLUMNS.encode({"priority": ["high"], "amount": [50.0], "team": [None]})[0]
     assert COLUMNS.show(row.tolist()) == ["priority=high", "amount=50", "team unknown"]
-    gaps = COLUMNS.list_gaps({"priority": ["high", "new"], "amount": [None, None], "team": ["t01", None]})
-    assert gaps["priority"] == [
-        "1 of 2 texts has a priority that the training set lacks, such as 'new'; it counts as none"
-    ]
-    assert gaps["amount"][0].startswith("2 of 2 texts have no amount; the mean, ")
-    assert gaps["team"] == ["1 of 2 texts has no team, which is a category of its own"]
-    assert not COLUMNS.list_gaps({"priority": ["low"], "amount": [0.0], "team": ["t00"]})
+
+
+def test_gaps_of_several_parts():
+    gaps = Gaps()
+    gaps.add(COLUMNS, {"priority": ["high", "new"], "amount": [None, None], "team": ["t01", None]})
+    gaps.add(COLUMNS, {"priority": ["low"], "amount": [0.0], "team": ["t00"]})
+    priority, amount, team = gaps.describe(COLUMNS)
+    assert priority == "1 of 3 texts has a priority that the training set lacks, such as 'new'; it counts as none"
+    assert amount.startswith("2 of 3 texts have no amount; the mean, ")
+    assert team == "1 of 3 texts has no team, which is a category of its own"
+    assert list(gaps.describe(COLUMNS, without=["priority", "amount"])) == [team]
+    gaps = Gaps()
+    gaps.add(COLUMNS, {"priority": ["low"], "amount": [0.0], "team": ["t00"]})
+    assert not list(gaps.describe(COLUMNS))
 
 
 @pytest.mark.parametrize(
