@@ -104,7 +104,7 @@ BENCHMARKS = {
         _TIMED,
     ),
     "serve": Benchmark(
-        "200 clients of graphattn serve, and predict of the same texts.",
+        "Clients of graphattn serve, and predict of the same texts.",
         "--lengths 2048x22",
         _TIMED,
     ),

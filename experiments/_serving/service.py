@@ -39,7 +39,9 @@ EXPLAINED_TOKENS = 1_000
 """Most tokens of a text whose attention is shown, which has up to the square of edges."""
 MAX_EDGES = 10_000
 SMALL = 2_000
-"""Characters of a request that is read at once, and numbers or characters of an answer that is sent at once."""
+"""Characters of a request that is read at once."""
+PART = 10_000
+"""Numbers and characters of an answer that is sent at once; longer ones are sent in parts of this size."""
 CLIENT_LEFT = 499
 """Status of requests whose clients did not wait, in the metrics."""
 
@@ -353,7 +355,7 @@ def _join(parts: Sequence[Sequence[Any]]) -> list[Any]:
 def _format_answer(result: dict[str, Any]) -> Response:
     """The answer with a result; a long list of rows is sent in parts, and other requests are answered between them."""
     name, rows = next(iter(result.items()))
-    if len(result) > 1 or len(rows) == 1 or sum(map(_count_values, rows)) <= SMALL:
+    if len(result) > 1 or len(rows) == 1 or sum(map(_count_values, rows)) <= PART:
         return Response(_to_json(result), media_type="application/json")
     return StreamingResponse(_iter_json(name, rows), media_type="application/json")
 
@@ -369,7 +371,7 @@ async def _iter_json(name: str, rows: Sequence[Any]) -> AsyncIterator[bytes]:
     for number, row in enumerate(rows):
         part += [b"," if number else b"", _to_json(row)]
         size += _count_values(row)
-        if size > SMALL:
+        if size > PART:
             yield b"".join(part)
             await asyncio.sleep(0)
             part, size = [], 0
