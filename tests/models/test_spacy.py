@@ -105,6 +105,14 @@ def test_other_models_are_an_error(pipe):
         pipe(MODELS / "translate")("a text")
 
 
+def test_a_model_that_reads_columns_beside_the_text(pipe, tmp_path):
+    training = TrainingOptions(epochs=0, dev_fraction=0)
+    classifier = TextClassifier(training=training, feature_columns=("level:category",))
+    rows = [{"text": "a film", "level": level, "label": level} for level in ("high", "low")]
+    with pytest.raises(ConfigError, match="reads the columns level beside the text"):
+        pipe(classifier.fit(rows).save(tmp_path / "model"))("a film")
+
+
 @pytest.fixture(scope="module")
 def short_tagger(tmp_path_factory):
     """A tagger on a random BERT with positions for 48 tokens, which rejects longer texts."""
