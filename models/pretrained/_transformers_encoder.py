@@ -63,7 +63,8 @@ class GivenVectors(nn.Module):
     def weight(self) -> Tensor:
         """The given vectors, of which models read the type."""
         vectors = _VECTORS.get()
-        assert vectors is not None
+        if vectors is None:
+            raise ConfigError("it looks words up itself")
         return vectors
 
     def forward(self, ids: Tensor) -> Tensor:

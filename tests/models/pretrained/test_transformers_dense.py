@@ -45,6 +45,12 @@ def test_edges_that_no_mask_expresses_are_an_error(save):
     assert error.value.options == ("heads",)
 
 
+def test_a_family_that_looks_words_up_itself_is_an_error(save, tmp_path):
+    with pytest.raises(ConfigError, match=r"'longformer' cannot be exported: .* \(it looks words up itself\)"):
+        SentenceEncoder(save("longformer")).to_onnx(tmp_path / "onnx" / "model.onnx")
+    assert not (tmp_path / "onnx").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["nomic_bert", "deberta-v2", "qwen3"])
 def test_onnx_and_compiled(save, tmp_path, family):
