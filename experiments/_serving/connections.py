@@ -38,6 +38,20 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
+class _Transport(Transport):
+    """Ignores what is written after the end of a connection, which uvloop reports as a defect."""
+
+    def __init__(self, transport: Transport, gone: asyncio.Future[None]):
+        super().__init__()
+        self._gone, self._write = gone, transport.write
+        self.close, self.abort, self.is_closing = transport.close, transport.abort, transport.is_closing  # type: ignore[method-assign]
+
+    @override
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._gone.done():
+            self._write(data)
+
+
 class Connection(HttpToolsProtocol):
     """A connection that ends if its client is late with a request's header, with its body, or with reading an answer.
 
@@ -82,7 +96,7 @@ class Connection(HttpToolsProtocol):
     @override
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.flow = _Flow(transport, self.pipeline)
+        self.transport, self.flow = _Transport(transport, self._gone), _Flow(transport, self.pipeline)
         self._update_timer()
 
     @override

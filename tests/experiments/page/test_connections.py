@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import socket
 import time
 from contextlib import ExitStack, suppress
@@ -115,6 +116,15 @@ def test_pipelined_requests(port):
         answer = read_all(client)
     assert answer.count(b"HTTP/1.1 200 ") == 2
     assert answer.index(b'["one","film"]') < answer.index(b'["another"]')
+
+
+def test_a_client_that_leaves_before_its_answers_is_no_defect(port, caplog):
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+    with connect(port, PAGE * 50):
+        time.sleep(0.1)  # until the answers fill the buffers
+    assert ask(port, "a film") == ["a", "film"]
+    logging.getLogger("uvicorn.error").removeHandler(caplog.handler)
+    assert caplog.text == ""
 
 
 def test_a_request_behind_others_has_its_time_for_the_body(port):
