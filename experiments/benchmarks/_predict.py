@@ -39,9 +39,9 @@ TRAINING_TEXTS, WORDS = 256, 5_000
 
 DESCRIPTION = f"""\
 `predict`: the work of `graphattn predict MODEL TEXTS --out FILE` after it has started and loaded the model: reading the
-file, tokenizing, graph construction, batching, model, writing. `bare encoder`: only the MS-Trans encoder (three layers,
-300 wide, ten heads) on the same sentences, in the same batches, from prepared token vectors and graphs (new graphs for
-each run). `one sentence`: `predict` of a loaded model on one text of {SHORT} words, a new text each time."""
+file, tokenizing, graph construction, batching, model, writing. `bare encoder`: only the MS-Trans encoder (with its
+defaults) on the same sentences, in the same batches, from prepared token vectors and graphs (new graphs for each
+run). `one sentence`: `predict` of a loaded model on one text of {SHORT} words, a new text each time."""
 _COLUMNS = {
     "workload": column("workload"),
     "what": column("title"),
