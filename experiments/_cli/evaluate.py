@@ -110,9 +110,10 @@ def evaluate(
     min_accuracy: Annotated[
         float | None,
         typer.Option(
-            min=0,
+            min=1,
             max=100,
-            help="The least confidence from which on this percentage is right (classifiers); choose it on a dev set.",
+            help="The least confidence from which on this percentage, such as 95, is right (classifiers); choose it on "
+            "a dev set.",
         ),
     ] = None,
     coverage: Annotated[

@@ -249,6 +249,8 @@ def _find_values(name: str, columns: Mapping[str, list[Any]], X: Sequence[Any], 
         return columns[name]
     if name != "length":
         known = f"its columns are {', '.join([*map(repr, columns), 'length'])}" if columns else "there is only length"
+        if "," in name:
+            known = f"{known}. Repeat {{by}} for several columns"
         raise ConfigError(f"{{by}} is {verbatim(repr(name))}, which the corpus does not have; {known}", options=("by",))
     from graphattn.models._estimators.inputs import as_text
 

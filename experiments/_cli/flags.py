@@ -30,7 +30,10 @@ MaxTokens = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, hints, or line about the file at the end.")]
 Threshold = Annotated[
     str,
-    typer.Option(help="Probability above which labels are predicted, or a class of two: 0.3, or spam=0.3,ham=0.2."),
+    typer.Option(
+        help="Probability above which a label is predicted: of several labels 0.3 or film=0.3,plot=0.2; of two classes "
+        "one of them, spam=0.3."
+    ),
 ]
 SearchChanges = Annotated[str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")]
 Longest = Annotated[

@@ -56,7 +56,9 @@ def compare(
     (50.0, 0.002, 10)
     """
     if a.task.source_and_target_files:
-        raise ConfigError(f"a model that {a.task.description} is compared by report(X, y, others={{'b': outputs}})")
+        raise ConfigError(
+            f"a model that {a.task.description} is compared by report(X, y, others={{'b': b.predict(X)}})"
+        )
     X = as_list(X, a.task_)
     named: Mapping[str, Any] = b if isinstance(b, Mapping) else {"b": b}
     others = {name: other.predict(X) if hasattr(other, "predict") else other for name, other in named.items()}

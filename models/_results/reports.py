@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from graphattn.models._results.class_probabilities import ClassProbabilities, na
 from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.groups import GroupTable, measure_groups
 from graphattn.models._results.numbers import format_number, spread
-from graphattn.models._results.significance import LEVEL, RESAMPLES, Comparison, SummedMetric, score_f1
+from graphattn.models._results.significance import LEVEL, RESAMPLES, Comparison, SummedMetric, format_p, score_f1
 
 Counts = npt.NDArray[np.int64]
 MODEL = "model"
@@ -277,7 +277,22 @@ class Report(dict[str, Any]):
         signature = self.get("signatures", {}).get(self.main_metric)
         several = len(self.comparisons) > 1
         compared = [each.describe(name, adjusted=several) for name, each in self.comparisons.items()]
+        compared += self._describe_systems()
         return "\n".join([*lines, line, *filter(None, [signature, self._describe_probabilities()]), *compared])
+
+    def _describe_systems(self) -> Iterator[str]:
+        """A line for each system that outputs of a translator are compared with."""
+        if self.comparisons or self.main_metric not in self.get("compared", {}):
+            return
+        (_, model), *others = self["compared"][self.main_metric].items()
+        for name, other in others:
+            scores = (
+                f"{model['score']:.2f} against {other['score']:.2f} of {name}: {model['score'] - other['score']:+.2f}"
+            )
+            p_value = f"p = {format_p(other['p_value'])}"
+            if "adjusted_p_value" in other:
+                p_value += f", {format_p(other['adjusted_p_value'])} with Holm's correction"
+            yield f"{self.main_metric} {scores}, {p_value} (paired bootstrap)"
 
     def _describe_probabilities(self) -> str:
         forms = {name: form for name, form in _PROBABILITY_FORMS.items() if name in self}

@@ -168,6 +168,8 @@ def test_metrics_by_column_and_by_length(graphattn, classifier, tmp_path):
     assert answer.error == (
         "--by is 'none', which the corpus does not have; its columns are 'text', 'label', 'source', length"
     )
+    answer = graphattn("evaluate", classifier, corpus, "--by", "source,length")
+    assert answer.error.endswith("length. Repeat --by for several columns")
 
 
 def test_details_need_one_corpus_and_a_known_suffix(graphattn, classifier, corpora_folder, tmp_path):

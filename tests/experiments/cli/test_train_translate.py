@@ -98,6 +98,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     assert figures["signatures"]["bleu"].startswith("nrefs:1|case:mixed")
     assert figures["compared"]["bleu"][str(folder / "a.de")]["score"] == pytest.approx(100)
     assert figures["compared"]["bleu"][str(folder / "a.de")]["p_value"] < 0.05
+    assert f"against 100.00 of {folder / 'a.de'}: -" in answer.err
     with_itself = json.loads(graphattn("evaluate", path, *pairs, "--compare", path).out)
     assert with_itself["compared"]["bleu"][str(path)]["p_value"] == 1.0
     searched = json.loads(graphattn("evaluate", path, *pairs, "--compare", path, "--search", "max_length=3").out)
