@@ -546,6 +546,8 @@ def is_like_training(sample: Sample, format: str, options: Mapping[str, Any], la
         return _has_known_labels(sample, options, labels)
     if format == "conll":
         return _has_known_tags(sample, options, labels)
+    if format == "tsv":  # its header names the column of the texts
+        return "\t" in sample.lines[0]
     return format in match_formats(sample, "surely")
 
 

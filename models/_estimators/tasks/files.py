@@ -165,7 +165,14 @@ def read_pairs(corpus: CorpusFiles) -> tuple[list[Any], list[str]]:
     if len(files) != 1:
         hint = "Give sources and targets, or one table of both."
         raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
-    return _read_table(files[0], options)
+    return _read_table(files[0], options, corpus.training)
+
+
+def describe_pairs(corpus: CorpusFiles) -> dict[str, Any]:
+    """How the training corpus was read, if it is a table with names of columns; empty otherwise."""
+    names = {role: corpus.options[role] for role in ("text", "second") if corpus.options.get(role)}
+    suffix = split_suffix(corpus.paths[0])[0]
+    return {"format": _TABLES.get(suffix, "tsv"), "suffix": suffix, **names} if names else {}
 
 
 def _read_two_files(source: Path, target: Path, skip: Skip | None, encoding: str | None) -> tuple[list[Any], list[str]]:
@@ -192,12 +199,14 @@ def _split_pairs(pairs: list[tuple[Any, str]], path: Path) -> tuple[list[Any], l
     return [source for source, _ in pairs], [target for _, target in pairs]
 
 
-def _read_table(path: Path, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+def _read_table(path: Path, options: Mapping[str, Any], training: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
     pairs, blank, skip = [], [], options.get("skip")
     keep_row: KeepRow | None = options.get("keep_row")
     rows: list[TableRow] = []
-    columns = options.get("text", "text"), options.get("second", "second")
+    given = {role: options[role] for role in ("text", "second") if options.get(role)}
     with open_text(path, options.get("encoding")) as lines:
+        names = resolve_like_training(lines, training, "pair", "auto", given)[1]
+        columns = names.get("text", "text"), names.get("second", "second")
         for example in _read_rows(lines, *columns, skip, header=options.get("header"), keep_row=rows.append):
             sides = {"source": example.text, "target": example.second or ""}
             side = next((name for name, content in sides.items() if not content.strip()), None)

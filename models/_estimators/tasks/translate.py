@@ -29,7 +29,7 @@ from graphattn.models._estimators.inputs import as_list
 from graphattn.models._estimators.pretrained_inputs import PretrainedSources
 from graphattn.models._estimators.subword_inputs import SubwordInputs
 from graphattn.models._estimators.tasks.explain import Explainer
-from graphattn.models._estimators.tasks.files import CorpusFiles, read_pairs
+from graphattn.models._estimators.tasks.files import CorpusFiles, describe_pairs, read_pairs
 from graphattn.models._estimators.tasks.head import Predictor
 from graphattn.models._estimators.tasks.labels import Labels
 from graphattn.models._estimators.tasks.recipes import Recipe
@@ -252,12 +252,11 @@ class Translation(Task):
 
     @override
     def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
-        names = {role: corpus.options[role] for role in ("text", "second") if corpus.options.get(role)}
-        return *read_pairs(corpus), names if corpus.renew or not corpus.training else corpus.training
+        return *read_pairs(corpus), describe_pairs(corpus) if corpus.renew or not corpus.training else corpus.training
 
     @override
     def describe_reading(self, training: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
+        return {"training": {name: value for name, value in training.items() if name != "second"}}
 
     @property
     @override

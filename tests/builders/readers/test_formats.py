@@ -384,6 +384,8 @@ def resolve(path, training, *, format="auto", labels=TAGS, **options):
         ("a.csv", ["id,review", "1,so good"], REVIEWS, {"x"}, True),
         ("a.csv", ["id,text", "1,so good"], REVIEWS, {"x"}, False),
         ("a.csv", ["id,text", "1,so good"], REVIEWS, None, False),
+        ("a.tsv", ["id\treview", "1\tso good"], {**REVIEWS, "format": "tsv", "suffix": ".tsv"}, {"x"}, True),
+        ("a.txt", ["review", "so good"], {**REVIEWS, "format": "tsv", "suffix": ".tsv"}, {"x"}, False),  # a text
         ("a.jsonl", ['{"review": "a"}'], {**REVIEWS, "format": "jsonl"}, {"x"}, True),
         ("a.jsonl", ['{"text": "a"}'], {**REVIEWS, "format": "jsonl"}, {"x"}, False),
         ("a.jsonl", ['{"x": {"review": "a"}}'], {"format": "jsonl", "text": "x.review"}, {"x"}, True),

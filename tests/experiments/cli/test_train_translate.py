@@ -51,6 +51,23 @@ def test_a_directory_with_metrics_and_settings(translator):
     assert yaml.safe_load((path / "train.yaml").read_text())["decoder_ffn"] == 16
 
 
+@pytest.mark.parametrize(("suffix", "separator"), [("csv", ","), ("tsv", "\t")])
+def test_a_translator_keeps_the_names_of_its_columns(graphattn, tmp_path, suffix, separator):
+    rows = [("id", "english", "german"), *((str(number), *pair) for number, pair in enumerate(PAIRS))]
+    table, out = tmp_path / f"table.{suffix}", tmp_path / "outputs.csv"
+    table.write_text("".join(separator.join(row) + "\n" for row in rows))
+    columns = "--text-column", "english", "--second-column", "german"
+    answer = graphattn("train", "translate", table, *columns, "--out", tmp_path / "model", *TINY, "--epochs", 1)
+    assert answer.code == 0, answer.err
+    evaluated = graphattn("evaluate", tmp_path / "model", table)
+    assert (evaluated.code, "bleu: " in evaluated.err + evaluated.out) == (0, True)
+    assert graphattn("predict", tmp_path / "model", table, "--out", out).code == 0
+    assert out.read_text().splitlines()[1].startswith("0,a dog sees a dog.,Ein Hund sieht ein Hund.,")
+    plain = tmp_path / "plain.tsv"  # without a header
+    plain.write_text("".join("\t".join(pair) + "\n" for pair in PAIRS))
+    assert graphattn("evaluate", tmp_path / "model", plain).code == 0
+
+
 def test_the_saved_settings_repeat_the_training(translator, graphattn, folder, tmp_path):
     path, _ = translator
     pair = f"{folder / 'a.en'},{folder / 'a.de'}"
