@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError
-from graphattn.models._options import EPOCHS_BESIDE_LINEAR_MODEL, EPOCHS_WITH_VECTORS
+from graphattn.models._options import EPOCHS_BESIDE_LINEAR_MODEL
 from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS
 from graphattn.options import Options
@@ -279,7 +279,7 @@ def _of_training_set(task: type[Task], options: Groups, facts: Facts) -> Values:
     if options["pretrained"].pretrained and task.fine_tuning:
         counts = DEFAULT_EPOCHS
     elif _has_linear_model(task, options, facts):
-        counts = EPOCHS_WITH_VECTORS if options["inputs"].vectors else EPOCHS_BESIDE_LINEAR_MODEL
+        counts = task.epochs_with_vectors if options["inputs"].vectors else EPOCHS_BESIDE_LINEAR_MODEL
     return {"training": {"epochs": training.resolve_epochs(facts.examples, **counts)}}
 
 

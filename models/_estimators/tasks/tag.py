@@ -38,6 +38,7 @@ from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._estimators.word_checks import check_word_counts, have_predicates, require_features
 from graphattn.models._features.lexicon import FeatureValues
+from graphattn.models._options import EPOCHS_OF_TAGGERS_WITH_VECTORS
 from graphattn.models._prediction import Predictions, segment_probability
 from graphattn.models._results.entities import EntitySpan, TaggedText, locate_words, merge_ranges
 from graphattn.models._results.reports import Outcomes
@@ -395,6 +396,7 @@ class Tagging(Task):
     linear_branch = WordFeatureBranch
     truncates = False
     has_characters = True
+    epochs_with_vectors = EPOCHS_OF_TAGGERS_WITH_VECTORS
     presets: ClassVar[Mapping[str, Recipe]] = {**Task.presets, "ner": CONLL}
     labels_type: ClassVar[type[TagLabels]] = TagLabels
     head_type: ClassVar[type[TagPredictor]] = TagPredictor

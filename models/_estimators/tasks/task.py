@@ -24,7 +24,7 @@ from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._features.text_columns import TextColumns
 from graphattn.models._files.saving import ModelFiles
-from graphattn.models._options import INPUTS
+from graphattn.models._options import EPOCHS_WITH_VECTORS, INPUTS
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
 from graphattn.models.pretrained._directories import ARCHITECTURE_TYPES
@@ -62,6 +62,7 @@ class Task:
     has_characters : whether words have character features by default
     can_be_frozen : whether the head can be fitted alone, on the vectors of a pretrained model
     has_contrastive : whether texts have classes, so that the vectors of a class can be moved together
+    epochs_with_vectors : arguments of ``resolve_epochs`` beside a linear model, for an encoder that reads word vectors
     cell_columns : columns beside the texts that the model reads
     """
 
@@ -86,6 +87,7 @@ class Task:
     has_characters: ClassVar[bool] = False
     can_be_frozen: ClassVar[bool] = False
     has_contrastive: ClassVar[bool] = False
+    epochs_with_vectors: ClassVar[Mapping[str, int]] = EPOCHS_WITH_VECTORS
     corpus_: Mapping[str, Any] = {}
     cell_columns: Sequence[CellColumn] = ()
     labels: Labels

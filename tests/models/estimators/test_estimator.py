@@ -36,6 +36,7 @@ from graphattn.exceptions import (
 from graphattn.models import (
     Estimator,
     HeadOptions,
+    InputOptions,
     MSTransOptions,
     PairClassifier,
     SequenceTagger,
@@ -669,6 +670,14 @@ def test_a_dev_metric_requires_a_dev_set(corpus, tiny):
 def test_small_corpora_have_more_epochs_beside_a_linear_model(examples, epochs):
     assert TrainingOptions().resolve_epochs(examples, **EPOCHS_BESIDE_LINEAR_MODEL) == epochs
     assert TrainingOptions(epochs=7).resolve_epochs(examples, **EPOCHS_BESIDE_LINEAR_MODEL) == 7
+
+
+def test_taggers_with_vectors_are_trained_for_longer():
+    epochs = [
+        kind(inputs=InputOptions(vectors="glove.txt")).resolve_options(Facts(examples=14_000))["training"].epochs
+        for kind in (SequenceTagger, TextClassifier)
+    ]
+    assert epochs == [7, 3]
 
 
 @pytest.mark.parametrize(("examples", "epochs"), [(8, 20), (7_500, 20), (25_000, 6), (100_000, 3)])
