@@ -237,7 +237,7 @@ def _make_table(
     has_confidence = "probabilities" in estimator.task.prediction_options and estimator.task.corpus_kind != "tag"
     with_confidence = {**row_options, "probabilities": row_options["probabilities"] or has_confidence}
     taken: list[NumberedText] = []
-    nothing = NumberedText(0, "" if estimator.task.texts_per_input == 1 else ("", ""))
+    nothing = NumberedText(0, _make_empty_input(estimator))
     for text in chain(_take(texts, taken), [nothing]):
         with warnings.catch_warnings(), hint_at_gaps_later():  # it is predicted again
             warnings.simplefilter("ignore", TruncationWarning)
@@ -261,6 +261,20 @@ def _make_table(
         message = f"columns that are not text are left out: {verbatim(names)}; let {{out}} end in .parquet to keep them"
         warn_caller(GraphAttnWarning(message, options=("out",)))
     return table, taken
+
+
+def _make_empty_input(estimator: Estimator) -> Any:
+    """An input without words, with empty values of all that the model reads beside them."""
+    from graphattn.builders import Example, Sentence
+
+    known, has_predicates = estimator.task_.known_columns, estimator.text_inputs_.predicates
+    if known.features or has_predicates:
+        features = dict.fromkeys(known.features, ()) or None
+        return Sentence((), features=features, predicates=() if has_predicates else None)
+    if known.cells:
+        cells = dict.fromkeys(column.name for column in known.cells)
+        return Example("", "" if known.is_pair else None, cells=cells)
+    return ("", "") if known.is_pair else ""
 
 
 def _take(texts: Iterable[NumberedText], taken: list[NumberedText]) -> Iterator[NumberedText]:

@@ -57,6 +57,14 @@ def test_tables_keep_the_columns(predict, tmp_path):
     assert json.loads(out.read_text()).keys() == {"tokens", "pos", "tags"}
 
 
+def test_a_table_in_which_every_row_is_bad(predict, tmp_path):
+    out = tmp_path / "out.jsonl"
+    error = predict("a.jsonl", '{"tokens": ["a"]}\n', "--feature-columns", "pos", "--out", out).error
+    assert error.startswith('1 text could not be processed (line 1). See the rows with "error". The first error: ')
+    assert "field 'pos': there is no such field." in error
+    assert json.loads(out.read_text())["tokens"] == ["a"]
+
+
 NEEDED = (
     "has no columns for the features of words pos (column 1). Give a file in CoNLL columns, CoNLL-U, or JSON Lines "
 )

@@ -111,6 +111,23 @@ def test_tables_without_the_columns(graphattn, folder, tmp_path, content, flags,
     assert answer.error == message.format(path=tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_table_in_which_every_row_is_bad(graphattn, folder, tmp_path, suffix):
+    table, out = tmp_path / "a.csv", tmp_path / f"out{suffix}"
+    table.write_text("body,level,amount\na,low,lots\nb,high,many\n")
+    answer = graphattn("predict", folder / "model", table, "--out", out)
+    assert answer.error == (
+        f"2 texts could not be processed (line 2, 3). {'They have no prediction.' if suffix != '.jsonl' else SEE} The "
+        f"first error: {table}, line 2, field 'amount': 'lots' is not a number. Write a number such as 12.5, or leave "
+        "the cell empty."
+    )
+    if suffix == ".csv":
+        assert out.read_text() == "body,level,amount,label,confidence\na,low,lots,,\nb,high,many,,\n"
+    if suffix == ".jsonl":
+        assert json.loads(out.read_text().splitlines()[1])["amount"] == "many"
+
+
+SEE = 'See the rows with "error".'
 ALONE = (
     "has no columns level, amount, features beside the text. Give a CSV, TSV, JSON Lines or Parquet with these names "
     "of columns; --format reads a file as one."
