@@ -466,6 +466,10 @@ def _detect_corpus(sample: Sample, request: _DetectionRequest, source: TextLines
     return DetectedFormat(name if columns is None else "labelled", source, columns)
 
 
+class UnknownFormatError(DataError):
+    """The first lines of a file show no format of a corpus."""
+
+
 def _detection_error(
     sample: Sample, request: _DetectionRequest, fitting: list[str], path: str
 ) -> ConfigError | DataError:
@@ -480,7 +484,8 @@ def _detection_error(
     if request.kind.tags and not request.optional and not named and samples.are_words_alone(sample) is not False:
         return DataError("has one word on each line, and no tags", path=path, hint="Write its tag behind each word.")
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
-    return DataError(
+    error = DataError if named else UnknownFormatError
+    return error(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
         path=path,
         hint=f"Set {{format}} to one of {_join(candidates)}"

@@ -17,7 +17,7 @@ from graphattn.builders._paths import display_name, is_store
 from graphattn.builders._sentence import TableRow
 from graphattn.builders._text_lines import TextLines, open_text, split_suffix
 from graphattn.builders.readers import read_corpus, read_labelled_lines, read_parallel, read_table
-from graphattn.builders.readers._formats import resolve_like_training
+from graphattn.builders.readers._formats import UnknownFormatError, resolve_like_training
 from graphattn.builders.readers._read_corpus import describe_corpus
 from graphattn.builders.readers._rows import KeepRow, Skip, raise_or_skip
 from graphattn.builders.readers._samples import SAMPLE_LINES, find_parallel_separator
@@ -118,6 +118,9 @@ def _read_file(
                 rows.clear()
     except DataError as error:
         error.alternative = None  # it reads texts without labels
+        if isinstance(error, UnknownFormatError) and kind == "classify" and os.path.exists(path):
+            both = verbatim(f"{path},LABELS")
+            error.alternative = f"If another file has a label on each line, give both with a comma: {both}."
         raise
     if errors and not items:
         raise errors[0]

@@ -131,3 +131,11 @@ def test_a_folder_that_is_no_model(graphattn, tmp_path):
         answer.error
         == f"{tmp_path} is no model directory: it has no config.json. Give one that `save` or `train` wrote"
     )
+
+
+@pytest.mark.parametrize(("task", "is_told"), [("classify", True), ("regress", True), ("pair", False)])
+def test_texts_without_labels_may_have_them_in_another_file(train, task, is_told):
+    error = train(task, "texts.txt", "a good film\na bad film\n")
+    assert error.startswith("error: texts.txt: has no format that the first lines show. Set --format to one of ")
+    hint = "'tsv'. If another file has a label on each line, give both with a comma: texts.txt,LABELS.\n"
+    assert error.endswith(hint) == is_told
