@@ -78,7 +78,7 @@ def split_groups(values: Sequence[Any]) -> dict[str, npt.NDArray[np.int64]]:
     >>> {name: numbers.tolist() for name, numbers in split_groups(["a", "b", None, "b"]).items()}
     {'b': [1, 3], 'a': [0], '(none)': [2]}
     >>> list(split_groups(range(20)))
-    ['0 to 3.8', '3.8 to 7.6', '7.6 to 11.4', '11.4 to 15.2', '15.2 to 19']
+    ['0 to 3', '4 to 7', '8 to 11', '12 to 15', '16 to 19']
     """
     known = {number: value for number, value in enumerate(values) if not (is_missing(value) or value == "")}
     numeric = {number: _as_number(value) for number, value in known.items()}

@@ -46,17 +46,25 @@ def name_numbers(values: Sequence[float]) -> list[str]:
 def split_ranges(values: npt.NDArray[np.float64], count: int) -> dict[str, npt.NDArray[np.int64]]:
     """Name of a range -> the numbers of the values in it; ranges have about equally many values.
 
+    A range of whole numbers is named by the least and the largest one that may be in it.
+
     Examples
     --------
+    >>> {name: numbers.tolist() for name, numbers in split_ranges(np.array([5.5, 1.0, 2.0, 9.0]), 2).items()}
+    {'1 to 3.75': [1, 2], '3.75 to 9': [0, 3]}
     >>> {name: numbers.tolist() for name, numbers in split_ranges(np.array([5.0, 1.0, 2.0, 9.0]), 2).items()}
-    {'1 to 3.5': [1, 2], '3.5 to 9': [0, 3]}
+    {'1 to 3': [1, 2], '4 to 9': [0, 3]}
     """
     edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)))
-    names = name_numbers(edges.tolist())
-    ranges = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    return {
-        f"{names[each]} to {names[each + 1]}": np.flatnonzero(ranges == each) for each in np.unique(ranges).tolist()
-    }
+    starts = edges[:-1] if len(edges) > 1 else edges
+    ranges = np.searchsorted(starts, values, side="right") - 1
+    lows, highs = starts, np.append(starts[1:], edges[-1])
+    if (values == np.round(values)).all():
+        lows, highs = np.ceil(lows), np.append(np.ceil(highs[:-1]) - 1, highs[-1])
+    bounds = sorted({*lows.tolist(), *highs.tolist()})
+    names = dict(zip(bounds, name_numbers(bounds), strict=True))
+    pairs = [tuple(dict.fromkeys((names[low], names[high]))) for low, high in zip(lows, highs, strict=True)]
+    return {" to ".join(pairs[each]): np.flatnonzero(ranges == each) for each in np.unique(ranges).tolist()}
 
 
 def format_number(value: float, step: float | None = None, *, sign: str = "") -> str:

@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from graphattn.models._results.numbers import choose_format, format_number, name_numbers, shorten, spread
+from graphattn.models._results.numbers import (
+    choose_format,
+    format_number,
+    name_numbers,
+    shorten,
+    split_ranges,
+    spread,
+)
 
 
 @pytest.mark.parametrize("scale", [1e-37, 3e-7, 1.0, 30.0, 1e12, 1e37])
@@ -52,3 +59,28 @@ def test_a_format_for_all_numbers():
     assert choose_format([2e-7, -1e-9], 3, "+") == "+.3e"
     assert choose_format([], 2) == choose_format([0.0], 2) == ".2f"
     assert (spread([]), spread([-2.0]), spread([3.0, 5.0])) == (0.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranges_of_whole_numbers_have_whole_bounds(seed):
+    values = np.random.default_rng(seed).poisson(12, 200).astype(float)
+    ranges, last = split_ranges(values, 5), -1
+    assert sum(map(len, ranges.values())) == len(values)
+    for name, inside in ranges.items():
+        low, _, high = name.partition(" to ")
+        assert last < int(low) <= values[inside].min() <= values[inside].max() <= int(high or low)
+        last = int(high or low)
+    assert min(map(len, ranges.values())) > 10
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ([5.0, 5.0, 5.0], ["5"]),
+        ([1.0] * 9 + [2.0], ["1 to 2"]),
+        ([1.0, 2.0, 3.0, 3.0, 3.0], ["1", "2", "3"]),
+        ([0.5, 1.5, 2.5], ["0.5 to 0.9", "1.3 to 1.7", "2.1 to 2.5"]),
+    ],
+)
+def test_names_of_ranges(values, names):
+    assert list(split_ranges(np.array(values), 5)) == names
