@@ -164,9 +164,9 @@ def evaluate(
     decisions = WhereMayItDecide(min_confidence, min_accuracy, coverage, threshold)
     questions = [better, decisions, groups, WhatIsWrong(mistakes, picture, curves)]
     read: list[str | Path] = [*corpus, *",".join(map(str, corpus)).split(","), *(compare or []), *model_files(model)]
-    check_files(out, questions, inputs=read)
     for question in questions:
         question.check()
+    check_files(out, questions, inputs=read)
     estimator = load_model(model, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
     options = {name: is_set for question in questions for name, is_set in question.list_options().items()}
     of_task: dict[str, Any] = {"bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}

@@ -121,6 +121,20 @@ class WhereMayItDecide(Question):
         return self.coverage is not None and self.coverage.suffix in TABLES
 
     @override
+    def check(self) -> None:
+        if self.coverage is None or self._is_table:
+            return
+        from graphattn.experiments.drawing._canvas import FORMATS
+
+        if self.coverage.suffix.lower() not in FORMATS:
+            *endings, last = *FORMATS, *TABLES
+            raise ConfigError(
+                f"{{coverage}} is {verbatim(repr(str(self.coverage)))}; the name must end in {', '.join(endings)} or "
+                f"{last}",
+                options=("coverage",),
+            )
+
+    @override
     def prepare(self, estimator: Estimator) -> None:
         of_confidence: dict[str, Any] = {
             "min_confidence": self.min_confidence,

@@ -178,6 +178,8 @@ def test_details_need_one_corpus_and_a_known_suffix(graphattn, classifier, corpo
     assert answer.error == "--picture is of one corpus; give one"
     answer = graphattn("evaluate", classifier, reviews, "--mistakes", "a.doc")
     assert answer.error == "--mistakes is 'a.doc'; the name must end in .tsv, .csv or .jsonl"
+    answer = graphattn("evaluate", classifier, reviews, "--coverage", "a.txt")
+    assert answer.error == "--coverage is 'a.txt'; the name must end in .png, .svg, .pdf, .tsv, .csv or .jsonl"
 
 
 def test_each_file_has_its_metrics(graphattn, tagger, corpora_folder, tmp_path):
