@@ -71,24 +71,31 @@ class LabelSet:
         if unknown:
             names = sorted(unknown)
             marks = find_marks([*self.classes, *unknown.values()], tags=what == "tag")
-            flags = [f"{{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
+            advice = [f"{{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
+            known = self._list_classes()
+            if (kind := self._find_other_type(unknown.values())) is not None:
+                known += f", of type {kind}"
+                how = "" if kind == "bool" else f": {kind}(label), or y.astype({kind}) of an array"  # not bool("False")
+                advice = [f"Convert yours to {kind}{how}."]
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             error = UnknownLabelError(
                 f"the {where} has {what} {verbatim(shown)}, which the training set lacks",
-                hint=f"Known: {verbatim(self._list_classes(unknown.values()))}.",
-                alternative=" ".join(flags),
+                hint=f"Known: {verbatim(known)}.",
+                alternative=" ".join(advice),
                 options=("drop_label",),
             )
             error.count, error.total = count, len(ids)
             raise error
         return ids
 
-    def _list_classes(self, unknown: Iterable[Any]) -> str:
-        """The classes; with their type if an unknown label differs only by type, as 0 and ``"0"``."""
+    def _list_classes(self) -> str:
         names = list(map(str, self.classes))
-        listed = ", ".join(names[:20]) + " ..." * (len(names) > 20)
-        alike = next((at for label in unknown for at, name in enumerate(names) if name == str(label)), None)
-        return listed if alike is None else f"{listed}, of type {type(self.classes[alike]).__name__}"
+        return ", ".join(names[:20]) + " ..." * (len(names) > 20)
+
+    def _find_other_type(self, unknown: Iterable[Any]) -> str | None:
+        """The type of a class from which an unknown label differs only by type, as 0 from ``"0"``."""
+        kinds = {str(name): type(name).__name__ for name in self.classes}
+        return next((kinds[str(label)] for label in unknown if str(label) in kinds), None)
 
 
 def find_respellings(names: Iterable[Any], known: Iterable[Any] = ()) -> Mapping[Any, str]:

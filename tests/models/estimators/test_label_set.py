@@ -85,9 +85,28 @@ def test_unknown_labels_are_listed(classes, labels, message):
 @pytest.mark.parametrize(
     ("classes", "given", "message"),
     [
-        ([0, 1], "1", "has label '1', which the training set lacks. Known: 0, 1, of type int."),
-        (["0", "1"], 1, "has label 1, which the training set lacks. Known: 0, 1, of type str."),
-        (["0", "1"], np.int64(0), "has label 0, which the training set lacks. Known: 0, 1, of type str."),
+        (
+            [0, 1],
+            "1",
+            "has label '1', which the training set lacks. Known: 0, 1, of type int. "
+            "Convert yours to int: int(label), or y.astype(int) of an array.",
+        ),
+        (
+            *([True, False], "True"),
+            "has label 'True', which the training set lacks. Known: False, True, of type bool. Convert yours to bool.",
+        ),
+        (
+            ["0", "1"],
+            1,
+            "has label 1, which the training set lacks. Known: 0, 1, of type str. "
+            "Convert yours to str: str(label), or y.astype(str) of an array.",
+        ),
+        (
+            ["0", "1"],
+            np.int64(0),
+            "has label 0, which the training set lacks. Known: 0, 1, of type str. "
+            "Convert yours to str: str(label), or y.astype(str) of an array.",
+        ),
     ],
 )
 def test_labels_that_differ_only_by_type(classes, given, message):
