@@ -73,10 +73,10 @@ class LabelSet:
             marks = find_marks([*self.classes, *unknown.values()], tags=what == "tag")
             advice = [f"{{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
             known = self._list_classes()
-            if (kind := self._find_other_type(unknown.values())) is not None:
-                known += f", of type {kind}"
-                how = "" if kind == "bool" else f": {kind}(label), or y.astype({kind}) of an array"  # not bool("False")
-                advice = [f"Convert yours to {kind}{how}."]
+            if (other := self._find_other_type(unknown.values())) is not None:
+                known += f", of type {other}"
+                how = "" if other == "bool" else f": {other}(label), or y.astype({other}) of an array"
+                advice = [f"Convert yours to {other}{how}."]
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             error = UnknownLabelError(
                 f"the {where} has {what} {verbatim(shown)}, which the training set lacks",
