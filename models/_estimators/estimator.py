@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from graphattn.exceptions import ConfigError, TruncationWarning
 from graphattn.models._corpus import Corpus
+from graphattn.models._estimators.comparing import has_predict, predict_with_others
 from graphattn.models._estimators.exports import export_dense, export_onnx, write_card
 from graphattn.models._estimators.inputs import as_list, map_parts
 from graphattn.models._estimators.model_files import collect_files
@@ -286,9 +287,13 @@ class Estimator(ScikitLearn):
         Parameters
         ----------
         X, y, unknown : as for :meth:`evaluate`
-        others : name of another model -> its predictions for ``X``, to compare with; of a translator its outputs
+        others : name of another model -> the model, or its predictions for ``X``, to compare with
         columns : a frame, or name -> a value of each input, that tables of mistakes have instead of the texts
         """
+        if others and any(map(has_predict, others.values())):
+            self._check_fitted()
+            X = as_list(X, self.task_)
+            others = predict_with_others(others, X)
         examples = replace(self._evaluation_set(X, y, unknown), fields=collect_fields(columns))
         task = self.task_
         predictions = task.head.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))

@@ -133,7 +133,7 @@ class TargetTexts(Labels):
         examples: Texts,
         predictions: Predictions,
         *,
-        others: Mapping[str, Sequence[str]] | None = None,
+        others: Mapping[str, Any] | None = None,
         **unused: Any,
     ) -> Report:
         decisions = predictions.decisions
@@ -142,7 +142,8 @@ class TargetTexts(Labels):
         tokenizer = self.training.bleu_tokenizer
         report["signatures"] = signatures(references, decisions, tokenizer=tokenizer)
         if others:
-            report["compared"] = compare_systems(references, {"model": decisions, **others}, tokenizer=tokenizer)
+            outputs = {name: self.read_predictions(theirs, len(decisions)) for name, theirs in others.items()}
+            report["compared"] = compare_systems(references, {"model": decisions, **outputs}, tokenizer=tokenizer)
         interval = bleu_interval(references, decisions, tokenizer=tokenizer)
 
         def measure(numbers: Sequence[int]) -> dict[str, float]:

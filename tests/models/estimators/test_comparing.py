@@ -67,6 +67,26 @@ def test_regressors_list_the_largest_difference_first(fitted, corpus):
     assert compare(regressor, rounded, texts, numbers).p_value == 1
 
 
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "tagger"])
+def test_a_report_takes_models_or_their_predictions(fitted, corpus, kind):
+    estimator, (X, y) = fitted(kind), corpus(kind)
+    inputs = [*X, X[0]]
+    labels = [*y, y[0]]
+    others = {"model": estimator, "predictions": estimator.predict(inputs)}
+    compared = estimator.report(iter(inputs), labels, others=others).comparisons
+    assert compared["model"] == compared["predictions"]
+    assert compared["model"].p_value == 1
+
+
+@pytest.mark.slow
+def test_a_translators_report_takes_another_one(fitted, corpus):
+    translator, (X, y) = fitted("translator"), corpus("translator")
+    compared = translator.report(X, y, others={"b": translator, "c": translator.predict(X)})["compared"]
+    assert compared["bleu"]["b"]["score"] == compared["bleu"]["model"]["score"] == compared["bleu"]["c"]["score"]
+    with pytest.raises(DataError):
+        translator.report(X, y, others={"b": translator.predict(X)[:1]})
+
+
 @pytest.mark.slow
 def test_translators_are_compared_by_their_report(fitted):
     with pytest.raises(ConfigError):
