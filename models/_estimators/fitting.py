@@ -438,8 +438,9 @@ class Fit:
         held_out, dev = self.held_out, self.dev_corpus
         if held_out is not None and dev is not None:
             decisions = self.decisions or self.task.head.predict_dev_set(self.model, dev)
-            has_vectors = self.inputs.has_vectors
-            hints.append(self.task.labels.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
+            if not self.task.head.has_wanted_thresholds:
+                has_vectors = self.inputs.has_vectors
+                hints.append(self.task.labels.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
             # a report has no weights, and is of the search of `predict`
             if held_out.weights is None and self.task.dev_search is None:
                 results = held_out.labels, decisions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphattn.exceptions import GraphAttnWarning, warn_caller
+from graphattn.exceptions import GraphAttnWarning, verbatim, warn_caller
 
 FOLDS = 5
 """Folds of cross-validation, within a dev set or over the training set."""
@@ -228,14 +229,14 @@ def is_small(dev: ScoredTexts, positive: int | None) -> bool:
 
 
 def tune_thresholds(
-    texts: ScoredTexts, metric: str, positive: int | None, log: Callable[[str], None]
+    texts: ScoredTexts, metric: str, positive: int | None, log: Callable[[str], None], *, name: str = ""
 ) -> tuple[float, ...] | None:
     """(classes,) the probability above which each class is decided, best for a metric.
 
-    ``positive`` is the class that is judged of two classes. The result is None unless thresholds that are chosen
-    without a fold are better for that fold than 0.5.
+    ``positive`` is the class that is judged of two classes; lines and warnings begin with a ``name``. The result is
+    None unless thresholds that are chosen without a fold are better for that fold than 0.5.
     """
-    texts = texts.drop_uncounted()
+    texts, about = texts.drop_uncounted(), f"{name}: " if name else ""
     log_odds, gold = texts.judge(positive)
     plain, decided = log_odds > 0, log_odds > 0
     for rest, held in split_folds(len(log_odds)):
@@ -244,12 +245,18 @@ def tune_thresholds(
     measured = f"{sides[0]} on folds that they are not chosen on, {sides[1]} at 0.5"
     is_better = _measure(decided, gold, texts.weights, metric) > _measure(plain, gold, texts.weights, metric)
     if not is_better and metric.partition("=")[0] not in SHARES:  # a wanted share may cost much
-        log(f"thresholds stay at 0.5: {measured}")
+        log(f"{about}thresholds stay at 0.5: {measured}")
         return None
     chosen = choose_thresholds(log_odds, gold, texts.weights, metric)
-    _warn_of_missed_shares(log_odds > chosen, gold, texts.weights, metric)
+    kind, _, wanted = metric.partition("=")
+    if kind in SHARES:
+        shares_and_totals = [_measure_share(each, gold, texts.weights, kind) for each in (log_odds > chosen, decided)]
+        if (problem := _find_missed_share(kind, float(wanted), *shares_and_totals)) is not None:
+            message = f"{{tune_threshold}}: {verbatim(about)}{problem}"
+            warn_caller(GraphAttnWarning(message, options=("tune_threshold",)))
     shares = 1 / (1 + np.exp(-chosen))
-    log(f"thresholds {' to '.join(f'{share:.3f}' for share in sorted({shares.min(), shares.max()}))}: {measured}")
+    bounds = " to ".join(f"{share:.3f}" for share in sorted({shares.min(), shares.max()}))
+    log(f"{about}thresholds {bounds}: {measured}")
     if positive is not None:
         shares = np.array([shares[0], 1 - shares[0]] if positive == 0 else [1 - shares[0], shares[0]])
     return tuple(shares.tolist())
@@ -278,15 +285,34 @@ def describe_decisions(decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], w
     return f"cost {-value:.4f} per decision" if kind == COST else f"{metric} {100 * value:.2f}"
 
 
-def _warn_of_missed_shares(
-    decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], weights: Floats, metric: str
-) -> None:
-    """Warn that no threshold reaches a wanted share."""
-    kind, _, wanted = metric.partition("=")
-    if kind not in SHARES:
-        return
+def _measure_share(
+    decided: npt.NDArray[np.bool_], gold: npt.NDArray[Any], weights: Floats, kind: str
+) -> tuple[float, float]:
+    """The precision or recall, and the weight of the texts that it is a share of."""
     right, extra, missed, _ = _count_cells(decided, gold, weights)
-    share = float(_divide(right, right + (extra if kind == "precision" else missed))[0])
-    if share < float(wanted) - 1e-12:
-        problem = f"no threshold reaches a {kind} of {float(wanted):g}; the nearest has {share:.3f}"
-        warn_caller(GraphAttnWarning(f"{{tune_threshold}}: {problem}", options=("tune_threshold",)))
+    total = right + (extra if kind == "precision" else missed)
+    return float(_divide(right, total)[0]), float(total[0])
+
+
+def _find_missed_share(
+    kind: str, wanted: float, chosen: tuple[float, float], on_folds: tuple[float, float]
+) -> str | None:
+    """What a warning says of a wanted share; None if it is reached.
+
+    ``chosen`` and ``on_folds`` are the share and the number of its texts: of those that the threshold is chosen on, and
+    of others, whose share may be lower by its standard error.
+
+    Examples
+    --------
+    >>> _find_missed_share("precision", 0.9, (0.95, 40), (0.86, 40)) is None
+    True
+    >>> print(_find_missed_share("precision", 0.9, (0.95, 40), (0.6, 40)))
+    a precision of 0.9 is not reached on texts that the threshold is not chosen on: 0.600; give more ...
+    """
+    if chosen[0] < wanted - 1e-12:
+        return f"no threshold reaches a {kind} of {wanted:g}; the nearest has {chosen[0]:.3f}"
+    share, total = on_folds
+    if share >= wanted - math.sqrt(wanted * (1 - wanted) / max(total, 1)) - 1e-12:
+        return None
+    where = "on texts that the threshold is not chosen on"
+    return f"a {kind} of {wanted:g} is not reached {where}: {share:.3f}; give more texts, or a higher value"

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shorten
@@ -415,6 +414,11 @@ class ClassPredictor(ScorePredictor):
         """Whether classes have thresholds: if there are two, or texts may have several."""
         return self.labels.multilabel or len(self.labels.classes) == 2
 
+    @property
+    @override
+    def has_wanted_thresholds(self) -> bool:
+        return self.tune_threshold is not None and self.thresholds is not None
+
     @override
     def fit_decisions(
         self,
@@ -472,9 +476,7 @@ class ClassPredictor(ScorePredictor):
         for numbers in groups.values():
             of_group = texts.select_classes(numbers)
             names = ", ".join(name_class(self.labels.classes[number]) for number in numbers)
-            chosen = tune_thresholds(
-                of_group, goals[numbers[0]], None, log if len(groups) == 1 else partial(_log_with_name, log, names)
-            )
+            chosen = tune_thresholds(of_group, goals[numbers[0]], None, log, name=names if len(groups) > 1 else "")
             for number, threshold in zip(numbers, chosen or (), strict=False):
                 thresholds[number] = threshold
         return thresholds if any(threshold != 0.5 for threshold in thresholds) else None
@@ -636,10 +638,6 @@ class PairClassification(Classification):
     description = "classifies pairs of texts"
     texts_per_input = 2
     labels_type, head_type = PairLabels, PairPredictor
-
-
-def _log_with_name(log: Callable[[str], None], name: str, line: str) -> None:
-    log(f"{name}: {line}")
 
 
 _THRESHOLD_OPTIONS = ("threshold", "min_confidence")

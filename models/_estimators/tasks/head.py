@@ -74,6 +74,11 @@ class Predictor:
         """
         return None
 
+    @property
+    def has_wanted_thresholds(self) -> bool:
+        """Whether thresholds are those that the user asked for, which may give nearly all texts the same class."""
+        return False
+
     def predict_dev_set(self, model: Any, corpus: Corpus) -> list[Any]:
         """Predict the dev set during training; :meth:`measure` takes the results."""
         return self.predict(model, corpus)

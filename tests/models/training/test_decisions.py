@@ -1,5 +1,6 @@
 """Temperature and thresholds against scikit-learn and direct search, and how a classifier uses them."""
 
+import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -433,6 +434,26 @@ def test_what_a_wanted_precision_costs_is_told():
         decisions.tune_thresholds(noise, "precision=0.99", 1, lines.append)
 
 
+@pytest.mark.parametrize("name", ["", "{film}"])
+def test_a_wanted_precision_that_other_texts_do_not_have_is_a_warning(name):
+    """Scores that say nothing: a threshold above all but a few texts is right for these by chance."""
+    random = np.random.default_rng(1)
+    scores, lines = np.stack([np.zeros(60), random.normal(0, 2, 60)], 1), []
+    texts = ScoredTexts.of(
+        scores, np.where(scores[:, 1] >= np.sort(scores[:, 1])[-2], 1, random.integers(2, size=60)), None
+    )
+    with pytest.warns(GraphAttnWarning) as caught:
+        decisions.tune_thresholds(texts, "precision=0.9", 1, lines.append, name=name)
+    (warning,) = caught
+    start, _, rest = str(warning.message).partition(
+        "a precision of 0.9 is not reached on texts that the threshold is not "
+    )
+    assert start == ("tune_threshold: {film}: " if name else "tune_threshold: ")
+    share = float(rest.removeprefix("chosen on: ").partition(";")[0])
+    assert f"precision {100 * share:.2f} " in lines[0]
+    assert lines[0].startswith("{film}: thresholds" if name else "thresholds")
+
+
 @pytest.mark.parametrize(
     ("goal", "positive"), [("ham:recall=0.9", "ham"), ("spam:recall=0.9", "spam"), ("ham:spam=3,spam:ham=1", None)]
 )
@@ -448,6 +469,18 @@ def test_goals_of_one_class_and_costs(goal, positive, tmp_path, capsys):
         kind, wanted = goal.split(":")[1].split("=")
         assert report[kind] >= 100 * float(wanted) - 1e-9
     assert load(classifier.save(tmp_path / "model")).tune_threshold == goal
+
+
+@pytest.mark.parametrize(("goal", "is_told"), [("spam:precision=0.9", False), (None, True)])
+def test_decisions_of_a_wanted_share_are_no_sign_of_bad_training(goal, is_told):
+    """Without it, they are: an untrained model gives nearly all texts the same class."""
+    texts = make_texts(500)
+    training = TrainingOptions(epochs=1, learning_rate=1e-5, progress=False, dev_fraction=0.5)
+    classifier = TextClassifier(SMALL, head=GRAPH_ALONE, training=training, tune_threshold=goal)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        classifier.fit(texts, rare_labels(texts))
+    assert any("of the predictions on the dev set are" in str(warning.message) for warning in caught) == is_told
 
 
 def test_each_of_several_labels_has_its_goal():
