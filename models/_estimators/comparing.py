@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from graphattn.exceptions import ConfigError
+from graphattn.models._estimators.estimator import Estimator
 from graphattn.models._results.significance import Comparison
-
-if TYPE_CHECKING:
-    from graphattn.models._estimators.estimator import Estimator
 
 
 @overload
@@ -63,13 +61,3 @@ def compare(
     others: Mapping[str, Any] = b if isinstance(b, Mapping) else {"b": b}
     comparisons = a.report(X, y, others=others).comparisons
     return comparisons if isinstance(b, Mapping) else comparisons["b"]
-
-
-def predict_with_others(others: Mapping[str, Any], X: Any) -> dict[str, Any]:
-    """Name -> predictions for inputs: those of a model, or those that are given in its place."""
-    return {name: other.predict(X) if has_predict(other) else other for name, other in others.items()}
-
-
-def has_predict(other: Any) -> bool:
-    """Whether this is a model, and not its predictions."""
-    return hasattr(other, "predict")

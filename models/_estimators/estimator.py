@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from graphattn.exceptions import ConfigError, TruncationWarning
 from graphattn.models._corpus import Corpus
-from graphattn.models._estimators.comparing import has_predict, predict_with_others
 from graphattn.models._estimators.exports import export_dense, export_onnx, write_card
-from graphattn.models._estimators.inputs import as_list, map_parts
+from graphattn.models._estimators.inputs import as_list, has_predict, map_parts, predict_with_others
 from graphattn.models._estimators.model_files import collect_files
 from graphattn.models._estimators.sklearn_protocol import ScikitLearn
 from graphattn.models._estimators.tasks.explain import Explainer

@@ -155,6 +155,16 @@ def map_parts(function: Callable[[Iterable[Any]], Result], X: Iterable[Any]) -> 
     return results
 
 
+def has_predict(other: Any) -> bool:
+    """Whether this is a model, and not the predictions of one."""
+    return hasattr(other, "predict")
+
+
+def predict_with_others(others: Mapping[str, Any], X: Any) -> dict[str, Any]:
+    """Name -> predictions for inputs: those of a model, or those that are given in its place."""
+    return {name: other.predict(X) if has_predict(other) else other for name, other in others.items()}
+
+
 def single_target(y: Any) -> Any:
     """Labels; of a frame or an array of shape (n, 1) its column."""
     return as_collection(y) if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 else y
