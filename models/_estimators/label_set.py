@@ -74,9 +74,7 @@ class LabelSet:
             advice = [f"{{drop_label={mark}}} leaves it out." for mark in unknown.values() if mark in marks]
             known = self._list_classes()
             if (other := self._find_other_type(unknown.values())) is not None:
-                known += f", of type {other}"
-                how = "" if other == "bool" else f": {other}(label), or y.astype({other}) of an array"
-                advice = [f"Convert yours to {other}{how}."]
+                known, advice = f"{known}, of type {other}", [_advise_conversion(other)]
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             error = UnknownLabelError(
                 f"the {where} has {what} {verbatim(shown)}, which the training set lacks",
@@ -88,6 +86,12 @@ class LabelSet:
             raise error
         return ids
 
+    def reject_other_types(self, labels: Iterable[Any], where: str) -> None:
+        """Reject labels that differ from classes by type alone, as 0 from ``"0"``: none would be right."""
+        other = self._find_other_type(label for label in labels if label not in self._ids)
+        if other is not None:
+            raise DataError(f"the {where} are not of type {other}, as the classes are", hint=_advise_conversion(other))
+
     def _list_classes(self) -> str:
         names = list(map(str, self.classes))
         return ", ".join(names[:20]) + " ..." * (len(names) > 20)
@@ -96,6 +100,11 @@ class LabelSet:
         """The type of a class from which an unknown label differs only by type, as 0 from ``"0"``."""
         kinds = {str(name): type(name).__name__ for name in self.classes}
         return next((kinds[str(label)] for label in unknown if str(label) in kinds), None)
+
+
+def _advise_conversion(to: str) -> str:
+    how = "" if to == "bool" else f": {to}(label), or y.astype({to}) of an array"  # bool("False") is True
+    return f"Convert yours to {to}{how}."
 
 
 def find_respellings(names: Iterable[Any], known: Iterable[Any] = ()) -> Mapping[Any, str]:

@@ -198,6 +198,12 @@ class ClassLabels(Labels):
     def normalize(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         return self.unify_spelling(labels, self.classes)
 
+    @override
+    def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
+        read = super().read_predictions(predictions, size)
+        self.label_set.reject_other_types(dict.fromkeys(self.list_names(read)), "other model's predictions")
+        return read
+
     def unify_spelling(self, labels: Sequence[Any], known: Iterable[Any] = ()) -> Sequence[Any]:
         """Labels whose names have one Unicode form each: the known one, or the first.
 

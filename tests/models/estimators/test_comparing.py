@@ -35,6 +35,22 @@ def test_classifiers(fitted, corpus):
         compare(classifier, predicted[:3], texts, labels)
 
 
+@pytest.mark.parametrize("kind", ["classifier", "multilabel"])
+def test_predictions_of_another_type_are_an_error(tiny, corpus, kind):
+    """No one would be right."""
+    texts = corpus("classifier")[0][:10]
+    labels = ["0", "1"] * 5 if kind == "classifier" else [("0",), ("0", "1")] * 5
+    classifier = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
+    numbers = [0, 1] * 5 if kind == "classifier" else [(0,), (0, 1)] * 5
+    with pytest.raises(DataError) as caught:
+        compare(classifier, numbers, texts, labels)
+    assert str(caught.value) == (
+        "the other model's predictions are not of type str, as the classes are. Convert yours to str: str(label), or "
+        "y.astype(str) of an array."
+    )
+    assert compare(classifier, labels, texts, labels).other_score == 100
+
+
 def test_a_tagger_with_another_scheme(entity_tagger, corpus):
     words, tags = corpus("crf", 40)
     predicted = entity_tagger.predict(words)
