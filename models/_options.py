@@ -153,7 +153,7 @@ class TrainingOptions(Options):
         None, "evaluate and keep the mean of the weights after each of this many last epochs", min=1
     )
     accumulate: int = option(1, "number of batches whose gradients are averaged per step", min=1)
-    patience: int | None = option(4, "stop after this many epochs without a better dev metric", min=1, common=True)
+    patience: int | None = option(4, "stop after this many epochs without a better dev metric", min=1)
     metric: str | None = option(
         None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
     )
