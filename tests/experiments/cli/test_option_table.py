@@ -37,7 +37,7 @@ def test_each_option_has_a_value_and_a_reason():
     [
         (TextClassifier, {"encoder": "mtsa"}, "--encoder", ["mtsa", "you"]),
         (TextClassifier, {"pretrained": "folder"}, "--encoder", ["pretrained", "pretrained", "model"]),
-        (TextClassifier, {}, "--epochs", ["4", "training", "set"]),
+        (TextClassifier, {}, "--epochs", ["20", "training", "set"]),
         (SequenceTagger, {}, "--crf", ["true", "task"]),
     ],
 )
