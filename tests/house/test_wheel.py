@@ -19,7 +19,7 @@ for _, name, _ in pkgutil.walk_packages(graphattn.__path__, "graphattn."):
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name.partition(".")[0] not in ("anywidget", "spacy", "triton"):  # of extras
+        if error.name.partition(".")[0] not in ("anywidget", "orjson", "spacy", "triton"):  # of extras
             raise
 print(json.dumps({"files": files, "theirs": [models.WHOSE, builders.WHOSE]}))
 """

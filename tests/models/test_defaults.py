@@ -67,7 +67,7 @@ def test_a_value_has_the_reason_of_its_layer(estimator, option, value, reason):
 @pytest.mark.parametrize(
     ("facts", "option", "value", "reason"),
     [
-        (Facts(examples=10), "epochs", 4, "training set"),
+        (Facts(examples=10), "epochs", 20, "training set"),
         (Facts(examples=100_000), "epochs", 3, "training set"),
         (Facts(has_predicates=True), "linear_branch", False, "training set"),
         (Facts(metric="chrf"), "metric", "chrf", "training set"),
