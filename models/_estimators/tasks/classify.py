@@ -40,7 +40,8 @@ from graphattn.models._estimators.tasks.head import ScorePredictor, joins_pairs
 from graphattn.models._estimators.tasks.labels import ClassLabels
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER, Recipe
 from graphattn.models._estimators.tasks.rows import ClassRows, Rows
-from graphattn.models._estimators.tasks.task import Task, TextTask
+from graphattn.models._estimators.tasks.task import Task
+from graphattn.models._estimators.tasks.text_task import TextTask
 from graphattn.models._estimators.text_inputs import TextInputs
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles

@@ -21,7 +21,7 @@ from graphattn.models._estimators.tasks.explain import Explainer, NumberExplaine
 from graphattn.models._estimators.tasks.head import ScorePredictor, joins_pairs
 from graphattn.models._estimators.tasks.labels import Labels, measure_inputs
 from graphattn.models._estimators.tasks.rows import NumberRows, Rows
-from graphattn.models._estimators.tasks.task import TextTask
+from graphattn.models._estimators.tasks.text_task import TextTask
 from graphattn.models._estimators.texts import Texts
 from graphattn.models._files.saving import ModelFiles
 from graphattn.models._prediction import Predictions
