@@ -79,7 +79,7 @@ ROWS = {
         Example("so sad, really", label="0"),
     ),
     "SMS Spam Collection of Kaggle": (['v1,v2,,,\nham,"Go, now",,,\nspam,Win,,,\n'], Example("Go, now", label="ham")),
-    "TweetEval: a file of texts, one of labels": (["so good\nso bad\n", "1\n0\n"], Example("so good", label="1")),
+    "texts in one file, labels in another: TweetEval": (["so good\nso bad\n", "1\n0\n"], Example("so good", label="1")),
     "TREC": (
         ["DESC:manner How did it go ?\nENTY:animal What dog is it ?\n"],
         Example("How did it go ?", label="DESC:manner"),
