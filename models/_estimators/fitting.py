@@ -289,25 +289,32 @@ class Fit:
         folder = None if self.training.run_dir is None else Path(self.training.run_dir)
         epochs = read_epochs(folder if self.training.resume else None, minutes)
         if epochs is None:
-            reserved = 0.0 if self.linear is None else self.linear.seconds
-            seconds = 6 * minutes  # a tenth
-            self.model.to(device)
-            with torch.random.fork_rng():
-                batches = list(make_batches(self.corpus, self.training))
-                epoch = measure_epoch(self.model, self.corpus, batches, self.training, seconds)
-                spent = time.monotonic() - self.started
-                dev = self.dev_corpus
-                run = None if measure is None or dev is None else partial(measure, self.model, dev)
-                epochs, epoch = count_epochs(minutes, spent, reserved, epoch, run)
-            if not epochs and self.linear is None:
-                epochs = 1
-                problem = (
-                    f"one epoch takes about {epoch / 60:.2g} of {{minutes={minutes:g}}}, and there is at least one"
-                )
-                warn_caller(GraphAttnWarning(problem, options=("minutes",)))
-            self.log(f"minutes: {epochs} epochs of {epoch:.1f} s fit into {minutes:g}; so many epochs repeat this run")
+            epochs = self._count_epochs(minutes, measure, device)
         self.estimator.decide_options(epochs=epochs)
         self._read_options()
+
+    def _count_epochs(self, minutes: float, measure: MeasureDevSet | None, device: torch.device) -> int:
+        """Epochs that fit into what the linear model leaves of the minutes, by the speed of the first steps."""
+        tenth = 6 * minutes
+        end = self.started + 60 * minutes
+        if self.linear is not None and self.dev is None and self.dev_corpus is not None:
+            end -= self.linear.seconds  # it will learn the dev set, too
+        if self.linear is not None and end - time.monotonic() < tenth:
+            self.log(f"minutes: {minutes:g} are over but for a tenth, so there is no epoch")
+            return 0
+        self.model.to(device)
+        with torch.random.fork_rng():
+            batches = list(make_batches(self.corpus, self.training))
+            epoch = measure_epoch(self.model, self.corpus, batches, self.training, tenth)
+            dev = self.dev_corpus
+            run = None if measure is None or dev is None else partial(measure, self.model, dev)
+            epochs, epoch = count_epochs(end - time.monotonic(), epoch, run)
+        if not epochs and self.linear is None:
+            epochs = 1
+            problem = f"one epoch takes about {epoch / 60:.2g} of {{minutes={minutes:g}}}, and there is at least one"
+            warn_caller(GraphAttnWarning(problem, options=("minutes",)))
+        self.log(f"minutes: {epochs} epochs of {epoch:.1f} s fit into {minutes:g}; so many epochs repeat this run")
+        return epochs
 
     def _stop(self, rows: Sequence[Mapping[str, float]]) -> None:
         """Say what is kept when Ctrl-C ends training."""

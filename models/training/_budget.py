@@ -55,19 +55,17 @@ def measure_epoch(
     return seconds / tokens * int(corpus.lengths.sum()) if tokens else time.monotonic() - start
 
 
-def count_epochs(
-    minutes: float, spent: float, reserved: float, epoch: float, measure: Callable[[], Any] | None
-) -> tuple[int, float]:
-    """Epochs that fit into ``minutes`` less the ``spent`` and the ``reserved`` seconds, and the seconds of one.
+def count_epochs(seconds: float, epoch: float, measure: Callable[[], Any] | None) -> tuple[int, float]:
+    """Epochs that fit into so many seconds, and the seconds of one.
 
-    ``epoch`` are the seconds of an epoch without the dev set, which ``measure`` measures.
+    ``epoch`` are the seconds of an epoch without the dev set, which ``measure`` measures if one fits without it.
     """
-    if measure is not None:
+    if measure is not None and seconds >= epoch:
         start = time.monotonic()
         measure()
         dev = time.monotonic() - start
-        spent, epoch = spent + dev, epoch + dev
-    return max(0, int((60 * minutes - spent - reserved) / epoch)), epoch
+        seconds, epoch = seconds - dev, epoch + dev
+    return max(0, int(seconds / epoch)), epoch
 
 
 def read_epochs(folder: Path | None, minutes: float) -> int | None:

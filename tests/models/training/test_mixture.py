@@ -19,6 +19,7 @@ from graphattn.models import (
 )
 from graphattn.models._encoders import encoder_options
 from graphattn.models._estimators.state import make_corpus
+from graphattn.models.training._budget import count_epochs
 from graphattn.models.training.callbacks import EpochLines
 
 SMALL = {"name": "ms-trans", "hidden": 8, "layers": 1, "scales": ("1", "3"), "heads": 2}
@@ -167,11 +168,25 @@ def test_minutes_decide_the_epochs_which_repeat_the_run(corpus, capsys):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-def test_minutes_without_room_for_an_epoch(corpus):
+def test_minutes_without_room_for_an_epoch(corpus, capsys):
     X, y = corpus
-    assert make(minutes=1e-4).fit(X, y).history_[-1]["epoch"] == 0
+    assert make(minutes=1e-4).fit(X, y, callbacks=[EpochLines()]).history_[-1]["epoch"] == 0
+    assert "minutes: 0.0001 are over but for a tenth, so there is no epoch" in capsys.readouterr().err
     with pytest.warns(GraphAttnWarning, match="there is at least one"):
         model = make(minutes=1e-4).set_params(head=HeadOptions(linear_branch=False)).fit(X, y)
     assert model.history_[-1]["epoch"] == 1
     with pytest.raises(ConfigError, match="leave one of them out"):
         make(minutes=1, epochs=2).fit(X, y)
+
+
+def test_the_dev_set_is_only_measured_if_an_epoch_fits_without_it():
+    measured = []
+
+    def measure():
+        measured.append(True)
+
+    assert count_epochs(5.0, 10.0, measure) == (0, 10.0)
+    assert not measured
+    epochs, epoch = count_epochs(35.0, 10.0, measure)
+    assert measured
+    assert (epochs, round(epoch)) == (3, 10)
