@@ -60,10 +60,11 @@ docs: $(VENV)/.installed ## build the documentation site with its API reference 
 clean: ## remove the virtual environment and everything built
 	rm -rf $(VENV) .venv-oldest .venv-3.12 .venv-3.13 build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
 
+# The pip that comes with Python 3.11 needs a minute more to resolve the extras.
 $(VENV)/.python:
 	@for python in $(PYTHON); do \
 	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
-	    then "$$python" -m venv --clear $(VENV) && touch $@; exit; fi; \
+	    then "$$python" -m venv --clear $(VENV) && $(BIN)/python -m pip install --quiet --upgrade pip && touch $@; exit; fi; \
 	done; \
 	echo "GraphAttn needs Python 3.11 or newer with its venv module and found none under the names '$(PYTHON)':" \
 	    "name one with make PYTHON=/path/to/python3" >&2; exit 1
