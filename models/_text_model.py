@@ -61,7 +61,7 @@ class Trainable(OpaqueModule):
             quantize(self)
 
     def pack(self) -> None:
-        """Store weights in the order in which oneDNN multiplies them, unless all fit into a cache."""
+        """Store weights in the order in which they are multiplied, unless all fit into a cache."""
         count = sum(parameter.numel() for parameter in self.encoder.parameters())
         if self.precision != "int8" and count >= MIN_PACKED:
             pack(self, self.precision)

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor, nn
 from typing_extensions import override
 
@@ -48,6 +50,13 @@ class FrozenLinear(Linear):
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
         raise ConfigError("the model was loaded for predictions alone; to change its layers, load it as for training")
+
+
+def norm_arguments(norm: LayerNorm) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], np.float32]:
+    """(C,) gain, (C,) shift and epsilon of a layer norm, for kernels."""
+    gain = norm.weight.detach().numpy()
+    shift = np.zeros_like(gain) if norm.bias is None else norm.bias.detach().numpy()
+    return gain, shift, np.float32(norm.eps)
 
 
 def replace_linear(model: nn.Module, fits: Callable[[nn.Linear], bool], make: Callable[[nn.Linear], nn.Module]) -> None:

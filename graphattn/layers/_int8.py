@@ -24,8 +24,7 @@ from graphattn._backends.cpu.compiling import announce_compilation
 from graphattn._backends.cpu.threads import run_in_threads
 from graphattn._transforms import opaque
 from graphattn.exceptions import ConfigError
-from graphattn.layers._frozen import FrozenLinear, Step, replace_linear
-from graphattn.layers._norm import LayerNorm
+from graphattn.layers._frozen import FrozenLinear, Step, norm_arguments, replace_linear
 
 MAX_INPUTS = (2**31 - 1) // (kernels.LEVELS * kernels.LARGEST)
 """Most inputs of a layer whose sums cannot overflow."""
@@ -200,16 +199,10 @@ class _Block:
             if step.norm is None:
                 kernels.dequantize(*arguments, rows)
             else:
-                gain, shift, epsilon = _norm_arguments(step.norm)
+                gain, shift, epsilon = norm_arguments(step.norm)
                 kernels.dequantize_norm(*arguments, residual, gain, shift, epsilon, rows)
                 residual = rows
             is_quantized = False
-
-
-def _norm_arguments(norm: LayerNorm) -> tuple[np.ndarray, np.ndarray, np.float32]:
-    gain = norm.weight.detach().numpy()
-    shift = np.zeros_like(gain) if norm.bias is None else norm.bias.detach().numpy()
-    return gain, shift, np.float32(norm.eps)
 
 
 def multiply(rows: Tensor, weight: Tensor, out: Tensor) -> None:

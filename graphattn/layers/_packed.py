@@ -1,46 +1,35 @@
-"""Linear layers for predictions whose weights are stored in the order in which oneDNN multiplies them.
+"""Linear layers for predictions whose weights are stored in the order in which they are multiplied fastest.
 
-A product of few rows is as fast as its weight comes from memory. In this order it comes without a detour, and products
-of many rows need not bring it into this order first. Results are equal up to rounding; the number of a weight's digits
-stays the same, so that a packed model can be saved.
+Results are equal up to rounding; the number of a weight's digits stays the same, so that a packed model can be saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from graphattn._transforms import is_transformed
 from graphattn.exceptions import ConfigError
 from graphattn.layers._frozen import FrozenLinear, Step, replace_linear
-from graphattn.layers._linear import (
-    BLOCK,
-    HAS_ONEDNN,
-    Linear,
-    has_bfloat16,
-    linear,
-    multiplies_in_bfloat16,
-    split_rows,
-)
+from graphattn.layers._linear import Linear, has_bfloat16, linear
+from graphattn.layers._packed_weights import CAN_PACK, Block, PackedWeight, Panels, pack_weight, run_panels
 
 MIN_WEIGHT = 1 << 12
 """Numbers in the smallest weight that is faster packed."""
-CAN_PACK = HAS_ONEDNN and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-"""Whether this build of PyTorch has oneDNN's packed weights."""
 
 
 class PackedLinear(FrozenLinear):
-    """A linear layer whose weight is kept in oneDNN's order, in float32 or rounded to bfloat16."""
+    """A linear layer whose weight is packed, in float32 or rounded to bfloat16."""
 
-    def __init__(self, layer: nn.Linear, dtype: torch.dtype = torch.float32):
+    def __init__(
+        self, layer: nn.Linear, dtype: torch.dtype = torch.float32, allocate: Callable[..., Tensor] = torch.empty
+    ):
         super().__init__(layer)
-        self.stored = pack_weight(layer.weight.detach().to(dtype))
-        """(O, I) in oneDNN's order; as it is after a conversion to a type or device that has no such order."""
+        self.stored: PackedWeight = pack_weight(layer.weight.detach().to(dtype), allocate)
         self.register_buffer("bias", None if layer.bias is None else layer.bias.detach())
         self._selected: tuple[tuple[slice, ...], PackedLinear] | None = None
 
@@ -54,32 +43,33 @@ class PackedLinear(FrozenLinear):
     def weight(self) -> Tensor:  # type: ignore[override]
         """(O, I) a copy of the weight; changing it in place is an error, since it would have no effect."""
         with torch.inference_mode():
-            return unpack_weight(self.stored)
+            return self.stored.unpack()
 
     @override
     def forward(self, inputs: Tensor) -> Tensor:
         if not self._can_multiply(inputs):
-            return linear(inputs, unpack_weight(self.stored).to(self.dtype), self.bias)
-        rows = inputs.reshape(-1, self.in_features)
-        out = multiply_rows(rows.to(self.stored.dtype), self.stored, self.bias)
+            return linear(inputs, self.stored.unpack().to(self.dtype), self.bias)
+        out = self.stored.multiply(inputs.reshape(-1, self.in_features), self.bias, "none")
         return out if inputs.dim() == 2 else out.view(*inputs.shape[:-1], self.out_features)
 
     def _can_multiply(self, inputs: Tensor) -> bool:
-        if not self.stored.is_mkldnn or (inputs.requires_grad and torch.is_grad_enabled()) or is_transformed():
-            return False
-        if self.stored.dtype == torch.bfloat16:
-            return multiplies_in_bfloat16(inputs)
-        return inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+        return self.stored.multiplies(inputs) and not (inputs.requires_grad and torch.is_grad_enabled())
 
     @staticmethod
     @override
     def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
+        layers = [cast(PackedLinear, step.layer) for step in steps]
+        if all(isinstance(each.stored, Panels) and each._can_multiply(inputs) for each in layers):
+            weights = [cast(Panels, each.stored) for each in layers]
+            links = [
+                weight.link(each.bias, gelu=step.gelu, norm=step.norm)
+                for weight, each, step in zip(weights, layers, steps, strict=True)
+            ]
+            return run_panels(inputs, links, residual)
         rows = inputs
-        for layer, gelu, norm in steps:
-            assert isinstance(layer, PackedLinear)
+        for layer, (_, gelu, norm) in zip(layers, steps, strict=True):
             if layer._can_multiply(rows):
-                activation = "gelu" if gelu else "none"
-                rows = multiply_rows(rows.to(layer.stored.dtype), layer.stored, layer.bias, activation)
+                rows = layer.stored.multiply(rows, layer.bias, "gelu" if gelu else "none")
             else:
                 rows = F.gelu(layer(rows)) if gelu else layer(rows)
             if norm is not None:
@@ -90,7 +80,7 @@ class PackedLinear(FrozenLinear):
         """The layer of some of the outputs; that of the last call is kept."""
         key = tuple(outputs)
         if self._selected is None or self._selected[0] != key:
-            weight, bias = unpack_weight(self.stored), self.bias
+            weight, bias = self.stored.unpack(), self.bias
             parts = [torch.cat([each[part] for part in key]) for each in (weight, bias) if each is not None]
             part = Linear(self.in_features, len(parts[0]), bias=bias is not None, device="meta")
             part.load_state_dict(dict(zip(("weight", "bias"), parts, strict=False)), assign=True)
@@ -100,7 +90,7 @@ class PackedLinear(FrozenLinear):
     @override
     def _apply(self, fn: Any, recurse: bool = True) -> PackedLinear:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self.stored, self._selected = pack_weight(fn(unpack_weight(self.stored))), None
+        self.stored, self._selected = pack_weight(fn(self.stored.unpack())), None
         return self
 
     @override
@@ -110,7 +100,7 @@ class PackedLinear(FrozenLinear):
                 "the model's weights were rounded to bfloat16; load it with {precision=32} to save or export it",
                 options=("precision",),
             )
-        destination[f"{prefix}weight"] = unpack_weight(self.stored)
+        destination[f"{prefix}weight"] = self.stored.unpack()
         super()._save_to_state_dict(destination, prefix, keep_vars)
 
     @override
@@ -136,12 +126,7 @@ class PackedLinear(FrozenLinear):
         super()._load_from_state_dict(others, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "stored": unpack_weight(self.stored), "_selected": None}
-
-    @override
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self.stored = pack_weight(self.stored)
+        return {**self.__dict__, "_selected": None}
 
 
 def pack(model: nn.Module, precision: str = "32", *, min_weight: int = MIN_WEIGHT) -> None:
@@ -162,49 +147,5 @@ def pack(model: nn.Module, precision: str = "32", *, min_weight: int = MIN_WEIGH
         is_float32 = weight.dtype == torch.float32 and weight.device.type == "cpu"
         return is_float32 and weight.numel() >= min_weight and layer not in read_in_parts
 
-    replace_linear(model, fits, lambda layer: PackedLinear(layer, dtype))
-
-
-def pack_weight(weight: Tensor) -> Tensor:
-    """(O, I) in oneDNN's order; unchanged where there is none."""
-    has_order = weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and has_bfloat16())
-    if not (CAN_PACK and has_order and weight.device.type == "cpu"):
-        return weight
-    return torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
-
-
-def unpack_weight(weight: Tensor) -> Tensor:
-    """(O, I) in the usual order."""
-    return weight.to_dense() if weight.is_mkldnn else weight
-
-
-def multiply_rows(rows: Tensor, weight: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
-    """(N, I), a packed (O, I), (O,) -> (N, O); ``activation`` is ``"none"``, or ``"gelu"`` of the sums.
-
-    oneDNN compiles each new number of rows once, so only some numbers occur.
-    """
-    count = len(rows)
-    algorithm = "none" if activation == "gelu" else ""
-    bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
-    if count <= BLOCK:
-        missing = count_missing_rows(count)
-        padded = F.pad(rows, (0, 0, 0, missing)) if missing else rows
-        out = torch.ops.mkldnn._linear_pointwise(padded, weight, bias, activation, [], algorithm)
-        return out[:count] if missing else out
-    out = rows.new_empty(count, weight.shape[0])
-    for part, size in split_rows(count):
-        target = out[part]
-        padded = F.pad(rows[part], (0, 0, 0, size - len(target)))
-        target.copy_(torch.ops.mkldnn._linear_pointwise(padded, weight, bias, activation, [], algorithm)[: len(target)])
-    return out
-
-
-def count_missing_rows(count: int) -> int:
-    """Rows to the next multiple of 8, or from 64 on of 16.
-
-    Examples
-    --------
-    >>> count_missing_rows(1), count_missing_rows(24), count_missing_rows(65)
-    (7, 0, 15)
-    """
-    return -count % (8 if count <= 64 else 16)
+    memory = Block(sum(each.weight.numel() for each in model.modules() if isinstance(each, nn.Linear) and fits(each)))
+    replace_linear(model, fits, lambda layer: PackedLinear(layer, dtype, memory.allocate))

@@ -67,7 +67,7 @@ def load(
     device : of predictions: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; or ``"auto"``, a GPU of CUDA if there is
         one, else the CPU
     revision : branch, tag or commit on the hub; its main branch when None
-    packed : store the weights of linear layers in the order in which oneDNN multiplies them, on a CPU, as ``graphattn
+    packed : store the weights of linear layers in the order in which they are multiplied, on a CPU, as ``graphattn
         predict`` does: predictions are faster, above all of single texts, and equal up to rounding. Such a model is
         for predictions: it can be saved, but its layers can be neither trained nor changed
 

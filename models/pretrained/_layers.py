@@ -68,7 +68,7 @@ class PretrainedAttention(MultiScaleAttention):
 def attend_text(projected: Tensor, count: int, heads: int, scale: float) -> Tensor:
     """(N, 3 H D) -> (N, H D): attention among the first ``count`` rows; the others are padding."""
     rows = at_least_float32(projected[:count]).view(1, count, 3, heads, -1)
-    query, key, value = rows.permute(2, 0, 3, 1, 4)
+    query, key, value = rows.permute(2, 0, 3, 1, 4).unbind()
     attended = F.scaled_dot_product_attention(query, key, value, scale=scale).transpose(1, 2).reshape(count, -1)
     return F.pad(attended, (0, 0, 0, len(projected) - count)) if count < len(projected) else attended
 

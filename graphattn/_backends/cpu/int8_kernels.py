@@ -5,11 +5,9 @@ Each function writes the rows of a block. A row depends on no other one, so its 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numpy.polynomial import Chebyshev, Polynomial
 
+from graphattn._backends.cpu.activations import gelu_of, norm_row
 from graphattn._backends.cpu.compiling import loop_kernel
 
 LARGEST, LEVELS = 127, 255
@@ -18,23 +16,6 @@ TINY = np.float32(1e-30)
 """Rows of a smaller range are quantized to zeros; a reciprocal of their step would overflow."""
 _MAGNITUDE = np.int32(0x7FFFFFFF)
 """The bits of a float32 without its sign."""
-_FAR = 5.5
-"""Beyond this, the normal distribution is 0 or 1 to seven digits."""
-
-
-def _fit_normal() -> tuple[np.float32, ...]:
-    """Coefficients of P in (Phi(x) - 1/2) / x = P(t), t = 2 (x / FAR)^2 - 1, highest first; the error is 2e-7."""
-
-    def ratio(t: np.ndarray) -> np.ndarray:
-        x = _FAR * np.sqrt((t + 1) / 2)
-        return np.array([math.erf(each / math.sqrt(2)) / (2 * each) for each in x])
-
-    coefficients = Chebyshev.interpolate(ratio, 14).convert(kind=Polynomial).coef
-    return tuple(np.float32(each) for each in coefficients[::-1])
-
-
-_NORMAL = _fit_normal()
-_STEEPNESS, _HALF, _ONE, _LIMIT = np.float32(2 / _FAR**2), np.float32(0.5), np.float32(1), np.float32(_FAR)
 
 
 @loop_kernel
@@ -66,12 +47,7 @@ def dequantize_gelu(  # type: ignore[no-untyped-def]
         for c in range(sums.shape[1]):
             product = np.float32(sums[r, c] - zeros[r] * weight_sums[c])
             x = product * (scales[r] * weight_scales[c]) + bias[c]
-            near = min(max(x, -_LIMIT), _LIMIT)
-            t = near * near * _STEEPNESS - _ONE
-            ratio = _NORMAL[0]
-            for k in range(1, len(_NORMAL)):
-                ratio = ratio * t + _NORMAL[k]
-            row[c] = x * (_HALF + near * ratio)
+            row[c] = gelu_of(x)
         low = high = np.int32(0)
         for c in range(sums.shape[1]):
             key = bits[c] ^ ((bits[c] >> 31) & _MAGNITUDE)
@@ -84,20 +60,11 @@ def dequantize_norm(  # type: ignore[no-untyped-def]
     sums, scales, zeros, weight_scales, weight_sums, bias, residual, gain, shift, epsilon, out
 ):
     """(R, O) int32 -> (R, O) float32: :func:`dequantize`, the sum with a residual, and a layer norm."""
-    width = np.float32(sums.shape[1])
     for r in range(len(sums)):
-        row, total = out[r], np.float32(0)
         for c in range(sums.shape[1]):
             product = np.float32(sums[r, c] - zeros[r] * weight_sums[c])
-            x = product * (scales[r] * weight_scales[c]) + bias[c] + residual[r, c]
-            row[c] = x
-            total += x
-        mean, squares = total / width, np.float32(0)
-        for c in range(sums.shape[1]):
-            squares += (row[c] - mean) * (row[c] - mean)
-        inverse = np.float32(1) / np.sqrt(squares / width + epsilon)
-        for c in range(sums.shape[1]):
-            row[c] = (row[c] - mean) * inverse * gain[c] + shift[c]
+            out[r, c] = product * (scales[r] * weight_scales[c]) + bias[c] + residual[r, c]
+        norm_row(out[r], gain, shift, epsilon)
 
 
 @loop_kernel

@@ -104,7 +104,7 @@ def _transpose_registers(builder: Any, lines: list[Any]) -> list[Any]:
     return lines
 
 
-def _micro_kernel(rows: int, vectors: int) -> Any:
+def make_micro_kernel(rows: int, vectors: int) -> Any:
     """The innermost part of a matrix product: (rows, K) times (K, vectors x lanes), with the result in registers.
 
     Its arguments are the matrices ``c``, ``a`` and ``b``, the ``length`` K, and ``fresh``: whether to overwrite ``c``
@@ -166,10 +166,10 @@ def _micro_kernel(rows: int, vectors: int) -> Any:
     return intrinsic(define)
 
 
-multiply_pair = _micro_kernel(BLOCK_ROWS, 2)
-multiply_single = _micro_kernel(BLOCK_ROWS, 1)
-multiply_tall = _micro_kernel(TALL_ROWS, 1)
-multiply_row = _micro_kernel(1, 1)
+multiply_pair = make_micro_kernel(BLOCK_ROWS, 2)
+multiply_single = make_micro_kernel(BLOCK_ROWS, 1)
+multiply_tall = make_micro_kernel(TALL_ROWS, 1)
+multiply_row = make_micro_kernel(1, 1)
 
 
 @kernel

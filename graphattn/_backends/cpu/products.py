@@ -1,0 +1,155 @@
+"""Products of rows with a weight that is stored in panels, in float32.
+
+A panel has the weights of two registers of outputs, input after input, so that the innermost loop reads it from one end
+to the other. The sums of up to six rows with one panel stay in registers. Each output is one sum in the order of the
+inputs, so a row's result does not depend on the other rows.
+
+References
+----------
+Goto, van de Geijn: Anatomy of high-performance matrix multiplication. ACM TOMS 34 (3), 2008.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from graphattn._backends.cpu.activations import add_norm, gelu
+from graphattn._backends.cpu.buffer_pool import empty
+from graphattn._backends.cpu.compiling import announce_compilation, kernel
+from graphattn._backends.cpu.simd.blocks import Matrix, make_micro_kernel
+from graphattn._backends.cpu.simd.llvm import BYTES
+from graphattn._backends.cpu.simd.registers import load_masked, simd_width, store
+from graphattn._backends.cpu.threads import run_in_threads
+
+Floats = npt.NDArray[np.float32]
+PANEL = 2 * BYTES // 4
+"""Outputs of a panel."""
+ROWS = 256
+"""Rows that stay in the second-level cache while all panels are multiplied with them."""
+
+_one, _two, _three, _four, _five, _six = (make_micro_kernel(rows, 2) for rows in range(1, 7))
+
+
+class Link(NamedTuple):
+    """A product with a weight, and what follows: nothing, GELU, or the sum with a residual and a layer norm."""
+
+    panels: Floats  # (P, I, PANEL), with zeros behind the last output
+    bias: Floats  # (O,)
+    gelu: bool = False
+    norm: tuple[Floats, Floats, np.float32] | None = None  # (O,) gain, (O,) shift, epsilon
+
+
+def run_chain(rows: Floats, links: Sequence[Link], residual: Floats | None, out: Floats) -> None:
+    """(N, I) -> (N, O) through links, in PyTorch's threads.
+
+    The first norm adds ``residual``, each other one the output of the norm before.
+    """
+    blocks = -(-len(rows) // ROWS)
+    with announce_compilation(_multiply_block):
+        if blocks < torch.get_num_threads():  # few rows: all threads share each product
+            _run_links(rows, links, residual, out, _multiply_together)
+            return
+        bounds = [len(rows) * block // blocks for block in range(blocks + 1)]
+        tasks = itertools.count()  # next() is atomic
+
+        def work(_: int) -> None:
+            while (task := next(tasks)) < blocks:
+                span = slice(bounds[task], bounds[task + 1])
+                _run_links(rows[span], links, None if residual is None else residual[span], out[span], _multiply)
+
+        run_in_threads(work, alone=blocks == 1)
+
+
+def _run_links(
+    rows: Floats, links: Sequence[Link], residual: Floats | None, out: Floats, multiply: Callable[..., None]
+) -> None:
+    for link in links:
+        width = len(link.bias)
+        target = out if link is links[-1] else empty((len(rows), width), torch.float32).numpy()
+        multiply(rows, link, target)
+        if link.gelu:
+            gelu(target.reshape(-1))
+        if link.norm is not None:
+            assert residual is not None
+            add_norm(target, residual, *link.norm)
+            residual = target
+        rows = target
+
+
+def _multiply(rows: Floats, link: Link, out: Floats, first: int = 0, last: int | None = None) -> None:
+    """Multiply rows with some panels of a weight, by default with all."""
+    panels, outputs = link.panels, len(link.bias)
+    tail = np.empty(len(rows) * PANEL if outputs % PANEL else 0, np.float32)
+    last = len(panels) if last is None else last
+    flat = out.reshape(-1), rows.reshape(-1), panels.reshape(-1)
+    _multiply_block(*flat, link.bias, tail, len(rows), first, last, panels.shape[1])
+
+
+def _multiply_together(rows: Floats, link: Link, out: Floats) -> None:
+    """:func:`_multiply` in PyTorch's threads, each of which has some panels."""
+    threads = min(torch.get_num_threads(), len(link.panels))
+    bounds = [len(link.panels) * number // threads for number in range(threads + 1)]
+    tasks = itertools.count()
+
+    def work(_: int) -> None:
+        while (task := next(tasks)) < threads:
+            _multiply(rows, link, out, bounds[task], bounds[task + 1])
+
+    run_in_threads(work)
+
+
+@kernel
+def _multiply_block(out, rows, panels, bias, tail, length, first, last, inputs):  # type: ignore[no-untyped-def]
+    """Multiply ``length`` rows with panels from first to before last.
+
+    ``tail`` has room for the products with a panel that has fewer outputs than others.
+    """
+    outputs, width = len(bias), 2 * simd_width(rows)
+    for panel in range(first, last):
+        column = panel * width
+        right = Matrix(panels, column * inputs, width, width // 2)
+        if column + width <= outputs:
+            _multiply_panel(out, column, outputs, rows, length, right, inputs, bias, column)
+            continue
+        _multiply_panel(tail, 0, width, rows, length, right, inputs, bias, column)
+        for row in range(length):
+            for k in range(outputs - column):
+                out[row * outputs + column + k] = tail[row * width + k]
+
+
+@kernel
+def _multiply_panel(target, position, stride, rows, length, right, inputs, bias, column):  # type: ignore[no-untyped-def]
+    """Write the products of rows with one panel to ``target``, from a position on and ``stride`` apart."""
+    count, left = simd_width(rows), len(bias) - column
+    low, high = load_masked(bias, column, 0, left), load_masked(bias, column + count, 0, left - count)
+    for row in range(length):
+        store(target, position + row * stride, low)
+        store(target, position + row * stride + count, high)
+    row = 0
+    while row < length:
+        sums, factors = Matrix(target, position + row * stride, stride, 1), Matrix(rows, row * inputs, inputs, 1)
+        left = length - row
+        if left >= 10 or left == 6:  # below, no block is much smaller than the others
+            _six(sums, factors, right, inputs, False)
+            row += 6
+        elif left == 9 or left == 5:
+            _five(sums, factors, right, inputs, False)
+            row += 5
+        elif left >= 4:
+            _four(sums, factors, right, inputs, False)
+            row += 4
+        elif left == 3:
+            _three(sums, factors, right, inputs, False)
+            row += 3
+        elif left == 2:
+            _two(sums, factors, right, inputs, False)
+            row += 2
+        else:
+            _one(sums, factors, right, inputs, False)
+            row += 1

@@ -1,0 +1,215 @@
+"""Weights of linear layers in the order in which a processor multiplies them fastest.
+
+A product of few rows is as fast as its weight comes from memory. In this order it comes without a detour, and products
+of many rows need not bring it into this order first.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from graphattn._backends.cpu.buffer_pool import empty
+from graphattn._transforms import is_transformed
+from graphattn.layers._frozen import norm_arguments
+from graphattn.layers._linear import (
+    BLOCK,
+    HAS_ONEDNN,
+    has_bfloat16,
+    multiplies_in_bfloat16,
+    split_rows,
+)
+from graphattn.layers._norm import LayerNorm
+
+if TYPE_CHECKING:
+    from graphattn._backends.cpu.products import Link
+
+HAS_ORDER = HAS_ONEDNN and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+"""Whether this build of PyTorch has oneDNN's order of weights."""
+HAS_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
+"""Whether registers have 32 bytes, with which products with panels take about four fifths of oneDNN's time."""
+CAN_PACK = HAS_ORDER or HAS_AVX2
+
+
+class PackedWeight(ABC):
+    """An (O, I) weight, which cannot be changed."""
+
+    dtype: torch.dtype
+
+    @abstractmethod
+    def unpack(self) -> Tensor:
+        """(O, I) in the usual order."""
+
+    @abstractmethod
+    def multiplies(self, inputs: Tensor) -> bool:
+        """Whether :meth:`multiply` takes inputs of this type, in this precision."""
+
+    @abstractmethod
+    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+        """(N, I), (O,) -> (N, O); ``activation`` is ``"none"``, or ``"gelu"`` of the sums."""
+
+
+def pack_weight(weight: Tensor, allocate: Callable[..., Tensor] = torch.empty) -> PackedWeight:
+    """(O, I) in the fastest order; as it is where there is none for its type or device.
+
+    ``allocate`` gives memory for a shape.
+    """
+    if weight.device.type == "cpu" and HAS_AVX2 and weight.dtype == torch.float32:
+        return Panels(weight, allocate)
+    has_order = weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and has_bfloat16())
+    return OneDNNWeight(weight) if HAS_ORDER and has_order and weight.device.type == "cpu" else PlainWeight(weight)
+
+
+class Block:
+    """Memory for many weights in one piece.
+
+    NumPy asks the system for huge pages. A processor reads ahead within a page only, and products of few rows are as
+    fast as their weights come from memory: with huge pages they took four fifths of the time.
+    """
+
+    def __init__(self, numbers: int):
+        self._memory, self._used = torch.from_numpy(np.empty(numbers, np.float32)), 0
+
+    def allocate(self, *shape: int) -> Tensor:
+        """The next part of the memory, as a tensor of a shape; new memory when no part is left."""
+        start, size = self._used, math.prod(shape)
+        if start + size > len(self._memory):
+            return torch.empty(shape)
+        self._used += size
+        return self._memory[start : start + size].view(shape)
+
+
+class PlainWeight(PackedWeight):
+    """A weight whose type or device has no other order."""
+
+    def __init__(self, weight: Tensor):
+        self.weight, self.dtype = weight, weight.dtype
+
+    @override
+    def unpack(self) -> Tensor:
+        return self.weight
+
+    @override
+    def multiplies(self, inputs: Tensor) -> bool:
+        return False
+
+    @override
+    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+        raise NotImplementedError
+
+
+class Panels(PackedWeight):
+    """A float32 weight in the panels of our kernels, whose result for a row does not depend on the other rows."""
+
+    def __init__(self, weight: Tensor, allocate: Callable[..., Tensor] = torch.empty):
+        from graphattn._backends.cpu.products import PANEL  # loads the compiler of kernels
+
+        self.outputs, inputs = weight.shape
+        count = -(-self.outputs // PANEL)
+        padded = F.pad(weight.detach(), (0, 0, 0, count * PANEL - self.outputs)).view(count, PANEL, inputs)
+        self.panels = allocate(count, inputs, PANEL)
+        """(P, I, PANEL) with zeros behind the last output."""
+        self.panels.copy_(padded.transpose(1, 2))
+        self.dtype = weight.dtype
+
+    @override
+    def unpack(self) -> Tensor:
+        return self.panels.transpose(1, 2).flatten(0, 1)[: self.outputs].clone()
+
+    @override
+    def multiplies(self, inputs: Tensor) -> bool:
+        return inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu") and not is_transformed()
+
+    @override
+    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+        return run_panels(rows, [self.link(bias, gelu=activation == "gelu")])
+
+    def link(self, bias: Tensor | None, *, gelu: bool = False, norm: LayerNorm | None = None) -> Link:
+        """The product with this weight, as a link of a chain."""
+        from graphattn._backends.cpu.products import Link
+
+        added = np.zeros(self.outputs, np.float32) if bias is None else bias.detach().contiguous().numpy()
+        return Link(self.panels.numpy(), added, gelu, None if norm is None else norm_arguments(norm))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "panels": self.panels.clone()}  # its memory may be a part of a block
+
+
+def run_panels(rows: Tensor, links: Sequence[Link], residual: Tensor | None = None) -> Tensor:
+    """(N, I) -> (N, O) through products with panels, see :func:`graphattn._backends.cpu.products.run_chain`."""
+    from graphattn._backends.cpu.products import run_chain
+
+    out = empty((len(rows), len(links[-1].bias)), torch.float32)
+    added = None if residual is None else residual.detach().contiguous().numpy()
+    run_chain(rows.detach().contiguous().numpy(), links, added, out.numpy())
+    return out
+
+
+class OneDNNWeight(PackedWeight):
+    """A weight in oneDNN's order, in float32 or bfloat16."""
+
+    def __init__(self, weight: Tensor):
+        self.weight, self.dtype = self._reorder(weight), weight.dtype
+
+    @staticmethod
+    def _reorder(weight: Tensor) -> Tensor:
+        reordered: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
+        return reordered
+
+    @override
+    def unpack(self) -> Tensor:
+        return self.weight.to_dense()
+
+    @override
+    def multiplies(self, inputs: Tensor) -> bool:
+        if is_transformed():
+            return False
+        if self.dtype == torch.bfloat16:
+            return multiplies_in_bfloat16(inputs)
+        return inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+
+    @override
+    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+        """oneDNN compiles each new number of rows once, so only some numbers occur."""
+        rows, count = rows.to(self.dtype), len(rows)
+        bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
+        if count <= BLOCK:
+            missing = count_missing_rows(count)
+            padded = F.pad(rows, (0, 0, 0, missing)) if missing else rows
+            out = self._multiply(padded, bias, activation)
+            return out[:count] if missing else out
+        out = rows.new_empty(count, self.weight.shape[0])
+        for part, size in split_rows(count):
+            target = out[part]
+            padded = F.pad(rows[part], (0, 0, 0, size - len(target)))
+            target.copy_(self._multiply(padded, bias, activation)[: len(target)])
+        return out
+
+    def _multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+        algorithm = "none" if activation == "gelu" else ""
+        return torch.ops.mkldnn._linear_pointwise(rows, self.weight, bias, activation, [], algorithm)
+
+    def __getstate__(self) -> Tensor:
+        return self.unpack()
+
+    def __setstate__(self, weight: Tensor) -> None:
+        self.weight, self.dtype = self._reorder(weight), weight.dtype
+
+
+def count_missing_rows(count: int) -> int:
+    """Rows to the next multiple of 8, or from 64 on of 16.
+
+    Examples
+    --------
+    >>> count_missing_rows(1), count_missing_rows(24), count_missing_rows(65)
+    (7, 0, 15)
+    """
+    return -count % (8 if count <= 64 else 16)

@@ -1,0 +1,69 @@
+"""Products with panels, and chains of them, against float64."""
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn._backends.cpu.products import PANEL, ROWS, Link, run_chain
+from graphattn.layers._packed_weights import Panels
+
+RANDOM = np.random.default_rng(0)
+
+
+def draw(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def make_link(outputs, inputs, **options):
+    """A link with random weights, and its weight."""
+    weight = draw(outputs, inputs)
+    return Link(Panels(torch.from_numpy(weight)).panels.numpy(), draw(outputs), **options), weight
+
+
+def multiply(rows, link):
+    out = np.full((len(rows), len(link.bias)), np.nan, np.float32)
+    run_chain(rows, [link], None, out)
+    return out
+
+
+@pytest.fixture(params=[1, 2], autouse=True)
+def threads(request):
+    """A number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("outputs", [1, PANEL - 1, PANEL, 3 * PANEL + 5])
+@pytest.mark.parametrize("inputs", [1, 37])
+def test_products_do_not_depend_on_other_rows(outputs, inputs):
+    link, weight = make_link(outputs, inputs)
+    rows = draw(2 * ROWS + 7, inputs)
+    products = multiply(rows, link)
+    exact = rows.astype(np.float64) @ weight.T.astype(np.float64) + link.bias
+    np.testing.assert_allclose(products, exact, rtol=1e-4, atol=1e-4)
+    for count in (*range(14), ROWS, ROWS + 1):
+        np.testing.assert_array_equal(multiply(rows[:count], link), products[:count])
+
+
+@pytest.mark.parametrize("count", [3, ROWS + 3])
+def test_a_chain_of_products(count):
+    gain, shift, epsilon = draw(24), draw(24), np.float32(1e-5)
+    norm = gain, shift, epsilon
+    (end, first), (widen, second), (narrow, third) = (
+        make_link(24, 24, norm=norm), make_link(96, 24, gelu=True), make_link(24, 96, norm=norm)
+    )  # fmt: skip
+    rows, residual, out = draw(count, 24), draw(count, 24), np.full((count, 24), np.nan, np.float32)
+    before = rows.copy(), residual.copy()
+    run_chain(rows, [end, widen, narrow], residual, out)
+    np.testing.assert_array_equal((rows, residual), before)
+
+    def add_norm(x, link, weight, residual):
+        sums = x @ torch.from_numpy(weight).double().T + torch.from_numpy(link.bias) + residual
+        return torch.nn.functional.layer_norm(sums, (24,), *map(torch.from_numpy, (gain, shift)), float(epsilon))
+
+    gain, shift = gain.astype(np.float64), shift.astype(np.float64)
+    normed = add_norm(torch.from_numpy(rows).double(), end, first, torch.from_numpy(residual))
+    wide = torch.nn.functional.gelu(normed @ torch.from_numpy(second).double().T + torch.from_numpy(widen.bias))
+    np.testing.assert_allclose(out, add_norm(wide, narrow, third, normed), rtol=1e-4, atol=1e-4)
