@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 NO_DGL = "DGL has wheels for Python 3.11 and 3.12 on Linux and macOS only"
 NO_PARAMETERS = SimpleNamespace(params={})
 
+FIRST = ("test_precision.py", "test_interpreter.py", "test_llvm.py")
+"""Of two workers, one compiles most kernels, which take a minute, while the other has files that do not load them."""
+
 settings.register_profile("local", deadline=None)
 # The examples of CI are always the same; new ones are found locally.
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=30)
@@ -50,6 +53,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests that need the corpora with `data`, and tests in a browser with `slow`; let long files start first."""
+    has_dgl = find_spec("dgl") is not None
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
@@ -58,11 +62,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         parameters = getattr(item, "callspec", NO_PARAMETERS).params.values()
         names = [value for value in parameters if isinstance(value, str)]
         peers = [package for value in parameters for package in getattr(value, "packages", ())]
-        if find_spec("dgl") is None and "dgl" in [*names, *peers]:
+        if not has_dgl and "dgl" in [*names, *peers]:
             item.add_marker(pytest.mark.skip(NO_DGL))
     if hasattr(config, "workerinput"):  # a worker runs whole files; a long one at the end would run alone
         slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-        items.sort(key=lambda item: -slow[item.path])
+        items.sort(key=lambda item: (item.path.name not in FIRST, item.path.name != FIRST[0], -slow[item.path]))
 
 
 def pytest_collection_finish() -> None:

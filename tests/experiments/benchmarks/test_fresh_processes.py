@@ -32,7 +32,7 @@ def test_the_peak_remains_until_it_is_reset():
 @pytest.mark.slow
 def test_a_fresh_process_measures_arrays_per_edge():
     """Weights: at least one number for each pair."""
-    workload = uniform(1, 1024)
+    workload = uniform(1, 512)
     memory = measure_peak_memory(TORCH, workload, keep_freed=False)
     assert memory.added > 4 * AttentionProblem(workload).heads.pairs
     assert memory.whole > memory.added + 200 * 2**20  # libraries

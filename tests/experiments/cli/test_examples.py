@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 import typer
 from typer.main import get_command
 
@@ -209,6 +210,14 @@ def bench(stage, monkeypatch):
         monkeypatch.setattr(import_module(f"graphattn.experiments.benchmarks._{name}"), "measure", measure(name))
 
 
+@pytest.fixture
+def exporter(monkeypatch):
+    """PyTorch's translation to ONNX, which takes seconds and has tests of its own, writes an empty file."""
+    model = SimpleNamespace(metadata_props={})
+    program = SimpleNamespace(model=model, save=lambda path: Path(path).write_bytes(b""))
+    monkeypatch.setattr(torch.onnx, "export", lambda *_, **__: program)
+
+
 def read_words(example):
     """The words of an example without ``graphattn``, and its standard input."""
     words, stdin = shlex.split(example)[1:], ""
@@ -230,8 +239,8 @@ def find_shrunk(words):
 @pytest.mark.parametrize("example", [each for each in EXAMPLES if each not in (*SERVERS, *REQUESTS)])
 def test_an_example_runs(example, graphattn, scene, hub, request):
     words, stdin = read_words(example)
-    if words[0] == "bench":
-        request.getfixturevalue("bench")
+    if words[0] in ("bench", "export"):
+        request.getfixturevalue({"bench": "bench", "export": "exporter"}[words[0]])
     written = [words[words.index(flag) + 1] for flag in WRITTEN if flag in words]
     for path in map(Path, written):
         if path.is_dir():

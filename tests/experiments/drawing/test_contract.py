@@ -70,7 +70,11 @@ def test_without_a_path_a_figure_is_shown_and_nothing_is_written(draw, tmp_path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["png", "svg", "PDF"])
+@pytest.mark.parametrize(
+    ("draw", "suffix"),
+    [*((name, "svg") for name in DRAWINGS), ("draw_arcs", "png"), ("draw_arcs", "PDF")],
+    indirect=["draw"],
+)
 def test_files_are_those_of_the_figure_and_the_same_each_time(draw, suffix, tmp_path):
     figure = draw(first := tmp_path / "new" / "folder" / f"a.{suffix}")
     assert isinstance(figure, Figure)

@@ -102,7 +102,10 @@ def assert_equals_dense(function, dense, inputs, dtype=torch.float32):
 
 
 ours = partial(attend, backend="triton")
+# Relations whose edges have the form of another's, which the interpreter takes seconds for.
+ALIKE = () if ON_GPU else ("word-all:word-word", "token-forward-token", "token-nearest:4-token", "token-random:3-token")
 CANONICAL = [part.canonical for relation in RELATIONS for part in relation.parts()]
+CANONICAL = [relation for relation in CANONICAL if "-".join(relation) not in ALIKE]
 
 
 @pytest.mark.parametrize("relation", CANONICAL, ids="-".join)
@@ -132,8 +135,7 @@ def attend_heads_dense(edges, heads, rows):
     return torch.cat(outs, dim=1)
 
 
-@pytest.mark.parametrize("compact", [False, True])
-@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize(("dtype", "compact"), [*((dtype, False) for dtype in TOLERANCES), (torch.float32, True)])
 def test_all_heads_of_a_layer(graph, dtype, compact):
     if not ON_GPU and dtype == torch.bfloat16:
         pytest.skip("Triton's interpreter multiplies the bits of bfloat16 as integers")
@@ -344,7 +346,7 @@ def test_a_compiled_model_is_one_graph(windows):
         backend=aot_autograd(fw_compiler=count, bw_compiler=count),
         fullgraph=True,
     )
-    for lengths in ([5, 2], [40, 0, 1], [3, 3, 3], [31, 7]):
+    for lengths in ([5, 2], [40, 0, 1], [3, 3, 3]):
         edges = [windows(lengths, scale).to(DEVICE) for scale in ("3", "1", "N")]
         plans = [plan_of(relation) for relation in edges]
         assert None not in plans
