@@ -299,13 +299,22 @@ class _Slots:
         """(B, size) the special items of each group, counted within their sequence."""
         return [first[:, None] + np.arange(size) for first, size in zip(self.special, self.sizes, strict=True)]
 
+    @cached_property
+    def rows(self) -> tuple[list[Ints], list[Ints]]:
+        """Where the items of the texts are in a column, and the (B, size) special ones of each group."""
+        texts = [
+            concatenate_ranges(self.starts + first, count) for first, count in zip(self.first, self.counts, strict=True)
+        ]
+        return texts, [self.starts[:, None] + items for items in self.special_items()]
+
     def fill(self, parts: Sequence[npt.NDArray[Any]], special: Sequence[Any] | int) -> npt.NDArray[Any]:
         """A column of items: those of the texts, and special ones as for :func:`surround`."""
         out = np.zeros((int(self.lengths.sum()), *parts[0].shape[1:]), parts[0].dtype)
-        for first, count, part in zip(self.first, self.counts, parts, strict=True):
-            out[concatenate_ranges(self.starts + first, count)] = part
-        for number, items in enumerate(self.special_items()):
-            out[self.starts[:, None] + items] = special if isinstance(special, int) else special[number]
+        of_texts, of_groups = self.rows
+        for rows, part in zip(of_texts, parts, strict=True):
+            out[rows] = part
+        for number, rows in enumerate(of_groups):
+            out[rows] = special if isinstance(special, int) else special[number]
         return out
 
 
