@@ -136,7 +136,7 @@ class Panels(PackedWeight):
         """The product with this weight, as a link of a chain."""
         from graphattn._backends.cpu.products import Link
 
-        added = np.zeros(self.outputs, np.float32) if bias is None else bias.detach().contiguous().numpy()
+        added = np.zeros(self.outputs, np.float32) if bias is None else bias.numpy()
         return Link(self.panels.numpy(), added, gelu, None if norm is None else norm_arguments(norm))
 
     def __getstate__(self) -> dict[str, object]:
