@@ -7,7 +7,7 @@ import signal
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from multiprocessing import forkserver
 from pathlib import Path
@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ def pytest_configure() -> None:
 
     torch.set_num_threads(int(threads))
     os.fsync = lambda file: None  # no test needs its files after a power failure; a disk takes milliseconds each time
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Let workers collect in turns in a clean environment: the second one finds the modules that the first compiled."""
+    if not (hasattr(session.config, "workerinput") and os.environ.get("CI")):
+        return (yield)
+    with FileLock(session.config.rootpath / ".pytest_cache" / "collection.lock"):
+        return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

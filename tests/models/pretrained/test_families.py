@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 hub = pytest.importorskip("graphattn.transformers")
 
 SIZES = {
-    **dict.fromkeys("hidden_size d_model n_embd dim emb_dim word_embed_proj_dim".split(), 32),
+    **dict.fromkeys("hidden_size d_model n_embd dim emb_dim word_embed_proj_dim mamba_d_ssm".split(), 32),
     **dict.fromkeys("intermediate_size d_ff ffn_dim hidden_dim ffn_hidden_size inner_dim n_inner".split(), 48),
     **dict.fromkeys("encoder_ffn_dim decoder_ffn_dim".split(), 48),
     **dict.fromkeys("num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers".split(), 2),
@@ -21,9 +21,11 @@ SIZES = {
     **dict.fromkeys("encoder_attention_heads decoder_attention_heads num_key_value_heads".split(), 4),
     **dict.fromkeys("max_position_embeddings n_positions max_positions".split(), 64),
     **dict.fromkeys("head_dim d_kv qk_rope_head_dim qk_nope_head_dim v_head_dim entity_emb_size".split(), 8),
-    **dict.fromkeys("q_lora_rank kv_lora_rank qk_head_dim embedding_size entity_vocab_size".split(), 16),
+    **dict.fromkeys("q_lora_rank kv_lora_rank qk_head_dim embedding_size entity_vocab_size mamba_d_state".split(), 16),
     **dict.fromkeys("moe_intermediate_size shared_expert_intermediate_size".split(), 16),
-    **dict.fromkeys("num_local_experts num_experts n_routed_experts sliding_window local_attention".split(), 4),
+    **dict.fromkeys(
+        "num_local_experts num_experts n_routed_experts sliding_window local_attention mamba_n_heads".split(), 4
+    ),
     **dict.fromkeys("num_experts_per_tok type_vocab_size".split(), 2),
     **dict.fromkeys("n_group topk_group n_shared_experts first_k_dense_replace".split(), 1),
     "vocab_size": 96,
