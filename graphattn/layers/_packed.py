@@ -6,7 +6,7 @@ Results are equal up to rounding; the number of a weight's digits stays the same
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,9 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers._frozen import FrozenLinear, Step, replace_linear
 from graphattn.layers._linear import Linear, has_bfloat16, linear
 from graphattn.layers._packed_weights import CAN_PACK, Block, PackedWeight, Panels, pack_weight, run_panels
+
+if TYPE_CHECKING:
+    from graphattn._backends.cpu.products import Link
 
 MIN_WEIGHT = 1 << 12
 """Numbers in the smallest weight that is faster packed."""
@@ -58,16 +61,11 @@ class PackedLinear(FrozenLinear):
     @staticmethod
     @override
     def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
-        layers = [cast(PackedLinear, step.layer) for step in steps]
-        if all(isinstance(each.stored, Panels) and each._can_multiply(inputs) for each in layers):
-            weights = [cast(Panels, each.stored) for each in layers]
-            links = [
-                weight.link(each.bias, gelu=step.gelu, norm=step.norm)
-                for weight, each, step in zip(weights, layers, steps, strict=True)
-            ]
+        if (links := list_links(steps, inputs)) is not None:
             return run_panels(inputs, links, residual)
         rows = inputs
-        for layer, (_, gelu, norm) in zip(layers, steps, strict=True):
+        for layer, gelu, norm in steps:
+            assert isinstance(layer, PackedLinear)
             if layer._can_multiply(rows):
                 rows = layer.stored.multiply(rows, layer.bias, "gelu" if gelu else "none")
             else:
@@ -127,6 +125,16 @@ class PackedLinear(FrozenLinear):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_selected": None}
+
+
+def list_links(steps: Sequence[Step], inputs: Tensor) -> list[Link] | None:
+    """The steps as products with panels; None if a weight is stored otherwise, or the inputs cannot be multiplied."""
+    links = []
+    for layer, gelu, norm in steps:
+        if not (type(layer) is PackedLinear and isinstance(layer.stored, Panels) and layer._can_multiply(inputs)):
+            return None
+        links.append(layer.stored.link(layer.bias, gelu=gelu, norm=norm))
+    return links
 
 
 def pack(model: nn.Module, precision: str = "32", *, min_weight: int = MIN_WEIGHT) -> None:

@@ -30,7 +30,7 @@ from graphattn.layers._linear import (
 from graphattn.layers._norm import LayerNorm
 
 if TYPE_CHECKING:
-    from graphattn._backends.cpu.products import Link
+    from graphattn._backends.cpu.products import Attention, Link
 
 HAS_ORDER = HAS_ONEDNN and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 """Whether this build of PyTorch has oneDNN's order of weights."""
@@ -143,11 +143,13 @@ class Panels(PackedWeight):
         return {**self.__dict__, "panels": self.panels.clone()}  # its memory may be a part of a block
 
 
-def run_panels(rows: Tensor, links: Sequence[Link], residual: Tensor | None = None) -> Tensor:
+def run_panels(rows: Tensor, links: Sequence[Link | Attention], residual: Tensor | None = None) -> Tensor:
     """(N, I) -> (N, O) through products with panels, see :func:`graphattn._backends.cpu.products.run_chain`."""
-    from graphattn._backends.cpu.products import run_chain
+    from graphattn._backends.cpu.products import Link, run_chain
 
-    out = empty((len(rows), len(links[-1].bias)), torch.float32)
+    last = links[-1]
+    assert isinstance(last, Link)
+    out = empty((len(rows), len(last.bias)), torch.float32)
     added = None if residual is None else residual.detach().contiguous().numpy()
     run_chain(rows.detach().contiguous().numpy(), links, added, out.numpy())
     return out

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from graphattn.builders._batch import TextBatch
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Embedding, Linear, multiplies_in_bfloat16, pad_rows
+from graphattn.layers._packed_weights import run_panels
 from graphattn.models._encoders.base import LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import read_weights
@@ -35,6 +36,9 @@ from graphattn.models.pretrained._layers import (
     parse_layer_heads,
 )
 from graphattn.models.pretrained._model import PretrainedEmbedding, PretrainedModel
+
+if TYPE_CHECKING:
+    from graphattn._backends.cpu.products import Attention, Link
 
 MAX_DISTANCE = 128
 """Longer distances share MPNet's last bucket."""
@@ -202,6 +206,8 @@ class PretrainedEncoder(PretrainedModel):
         weights: list[LayerWeights] | None = None,
     ) -> Tensor:
         """(N, hidden) input of the first layer -> (N, hidden) output of the last."""
+        if weights is None and biases is None and (links := self._list_links(edges, states)):
+            return run_panels(states, links, states)
         rotations = self._rotations(positions, at_least_float32(states).dtype)
         for number, layer in enumerate(self.layers):
             rotation = rotations[self.architecture.thetas[number]] if rotations else None
@@ -211,6 +217,18 @@ class PretrainedEncoder(PretrainedModel):
             else:
                 states = layer(*arguments)
         return states
+
+    def _list_links(self, edges: Mapping[str, Edges], states: Tensor) -> list[Link | Attention]:
+        """All layers as one chain of packed layers, for a single short text; none where something else is needed."""
+        if self.training or torch.is_grad_enabled() or self.architecture.thetas:
+            return []
+        links: list[Link | Attention] = []
+        for layer in self.layers:
+            of_layer = cast(PretrainedLayer, layer).list_links(edges, states)
+            if not of_layer:
+                return []
+            links += of_layer
+        return links
 
     def _round_states(
         self, states: Tensor, positions: Tensor, weights: list[LayerWeights] | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +22,13 @@ from graphattn.layers._frozen import FrozenLinear, Step
 from graphattn.layers._linear import Linear, has_hooks
 from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
-from graphattn.layers._packed import PackedLinear
+from graphattn.layers._packed import PackedLinear, list_links
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._encoders.relation_heads import head_relation, parse_heads
 from graphattn.models.pretrained._architecture import Architecture
+
+if TYPE_CHECKING:
+    from graphattn._backends.cpu.products import Attention, Link
 
 Rotation = tuple[Tensor, Tensor]
 """(N, 1, D / 2) cosines and sines of the tokens' positions."""
@@ -49,7 +52,7 @@ class PretrainedAttention(MultiScaleAttention):
         """(N, hidden) -> (N, hidden), the input of ``output``; ``biases`` are (E, heads) by relation and heads."""
         relations = [edges[name] for name in self.heads]
         if rotation is None and biases is None:
-            if weights is None and isinstance(self.project, PackedLinear) and self._reads_one_text(relations):
+            if weights is None and isinstance(self.project, PackedLinear) and self.reads_one_text(relations):
                 return attend_text(self.project(inputs), relations[0].num_destinations, self.num_heads, self.scale)
             return self.attend_rows(relations, self._project_needed(relations, inputs), None, weights)
         rows = self._by_head(self.project(inputs))
@@ -58,7 +61,7 @@ class PretrainedAttention(MultiScaleAttention):
         ranges = head_ranges(self.heads)
         return self.attend_rows(relations, rows, None if biases is None else [biases[key] for key in ranges], weights)
 
-    def _reads_one_text(self, relations: Sequence[Edges]) -> bool:
+    def reads_one_text(self, relations: Sequence[Edges]) -> bool:
         """Whether all heads are along all edges of one text, and nothing needs gradients."""
         edges = relations[0]
         is_complete = edges.ranges is not None and edges.num_edges == edges.num_sources * edges.num_destinations
@@ -142,22 +145,38 @@ class PretrainedLayer(nn.Module):
             widened: Tensor = tokens + ffn(self.ffn_norm(tokens))
             return widened
         attended = self.attention.attend(edges, tokens, rotation, biases, weights)
-        if not self.training and self._is_chain():
-            end = Step(output, norm=cast(LayerNorm, self.attention_norm))
-            steps = [end, Step(ffn.widen, gelu=True), Step(ffn.narrow, norm=self.ffn_norm)]
+        if not self.training and (steps := self._frozen_steps()):
             return cast(FrozenLinear, output).run_chain(attended, steps, tokens)
         tokens = self.attention_norm(tokens + self.attention_dropout(output(attended)))
         normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
         return normed
 
-    def _is_chain(self) -> bool:
-        """Whether what follows attention is a chain of frozen layers of one class, of which none has hooks."""
-        output, ffn = self.attention.output, self.ffn
-        kind = type(output)
-        if not (issubclass(kind, FrozenLinear) and type(ffn.widen) is type(ffn.narrow) is kind):
-            return False
-        modules = output, ffn.widen, ffn.narrow, self.attention_norm, self.attention_dropout, ffn, self.ffn_norm
-        return ffn.activation == "gelu" and not any(map(has_hooks, (*modules, self.dropout)))
+    def list_links(self, edges: Mapping[str, Edges], tokens: Tensor) -> list[Link | Attention]:
+        """The layer as links of a chain of packed layers, for a single text; none where something else is needed."""
+        attention = self.attention
+        if self.norm_first or not attention.reads_one_text([edges[name] for name in attention.heads]):
+            return []
+        project, steps = attention.project, self._frozen_steps()
+        if not steps or has_hooks(self) or has_hooks(project):
+            return []
+        links = list_links([Step(project), *steps], tokens)
+        if links is None:
+            return []
+        from graphattn._backends.cpu.products import Attention, can_attend  # loads the compiler of kernels
+
+        if not can_attend(len(tokens), attention.head_feats):
+            return []
+        return [links[0], Attention(attention.num_heads, attention.scale), *links[1:]]
+
+    def _frozen_steps(self) -> list[Step]:
+        """What follows attention, as a chain of frozen layers of one class; none if it is not, or a part has hooks."""
+        output, ffn, first, last = self.attention.output, self.ffn, self.attention_norm, self.ffn_norm
+        widen, narrow, kind = ffn.widen, ffn.narrow, type(output)
+        if not (issubclass(kind, FrozenLinear) and type(widen) is type(narrow) is kind and ffn.activation == "gelu"):
+            return []
+        if any(map(has_hooks, (output, widen, narrow, first, last, ffn, self.dropout, self.attention_dropout))):
+            return []
+        return [Step(output, norm=cast(LayerNorm, first)), Step(widen, gelu=True), Step(narrow, norm=last)]
 
 
 def make_norm(architecture: Architecture, width: int) -> LayerNorm:

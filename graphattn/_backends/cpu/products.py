@@ -1,4 +1,4 @@
-"""Products of rows with a weight that is stored in panels, in float32.
+"""Products of rows with a weight that is stored in panels, in float32, and attention in a single text.
 
 A panel has the weights of two registers of outputs, input after input, so that the innermost loop reads it from one end
 to the other. The sums of up to six rows with one panel stay in registers. Each output is one sum in the order of the
@@ -24,7 +24,21 @@ from graphattn._backends.cpu.buffer_pool import empty
 from graphattn._backends.cpu.compiling import announce_compilation, kernel
 from graphattn._backends.cpu.simd.blocks import Matrix, make_micro_kernel
 from graphattn._backends.cpu.simd.llvm import BYTES
-from graphattn._backends.cpu.simd.registers import load_masked, simd_width, store
+from graphattn._backends.cpu.simd.registers import (
+    add,
+    broadcast,
+    exp,
+    load,
+    load_masked,
+    mask_lanes,
+    maximum,
+    mul,
+    reduce_add,
+    reduce_max,
+    simd_width,
+    store,
+    sub,
+)
 from graphattn._backends.cpu.threads import run_in_threads
 
 Floats = npt.NDArray[np.float32]
@@ -45,10 +59,23 @@ class Link(NamedTuple):
     norm: tuple[Floats, Floats, np.float32] | None = None  # (O,) gain, (O,) shift, epsilon
 
 
-def run_chain(rows: Floats, links: Sequence[Link], residual: Floats | None, out: Floats) -> None:
-    """(N, I) -> (N, O) through links, in PyTorch's threads.
+class Attention(NamedTuple):
+    """Attention from all rows to all: of queries, keys and values (N, 3 H D), head by head, come (N, H D)."""
+
+    heads: int
+    scale: float
+
+
+def can_attend(count: int, size: int) -> bool:
+    """Whether :class:`Attention` takes so many rows, with heads of this size."""
+    return 0 < count <= ROWS and size % PANEL == 0
+
+
+def run_chain(rows: Floats, links: Sequence[Link | Attention], residual: Floats | None, out: Floats) -> None:
+    """(N, I) -> (N, O) through links, of which the last is a product, in PyTorch's threads.
 
     The first norm adds ``residual``, each other one the output of the norm before.
+    With attention, N is at most ``ROWS``.
     """
     blocks = -(-len(rows) // ROWS)
     with announce_compilation(_multiply_block):
@@ -67,9 +94,12 @@ def run_chain(rows: Floats, links: Sequence[Link], residual: Floats | None, out:
 
 
 def _run_links(
-    rows: Floats, links: Sequence[Link], residual: Floats | None, out: Floats, multiply: Callable[..., None]
+    rows: Floats, links: Sequence[Link | Attention], residual: Floats | None, out: Floats, multiply: Callable[..., None]
 ) -> None:
     for link in links:
+        if isinstance(link, Attention):
+            rows = _attend(rows, link)
+            continue
         width = len(link.bias)
         target = out if link is links[-1] else empty((len(rows), width), torch.float32).numpy()
         multiply(rows, link, target)
@@ -80,6 +110,15 @@ def _run_links(
             add_norm(target, residual, *link.norm)
             residual = target
         rows = target
+
+
+def _attend(rows: Floats, attention: Attention) -> Floats:
+    """(N, 3 H D) -> (N, H D)."""
+    count, width = len(rows), rows.shape[1] // 3
+    out, keys = np.empty((count, width), np.float32), -(-count // PANEL) * PANEL
+    work = np.zeros(keys * (width // attention.heads + count), np.float32)
+    _attend_all(out.reshape(-1), rows.reshape(-1), work, count, keys, attention.heads, np.float32(attention.scale))
+    return out
 
 
 def _multiply(rows: Floats, link: Link, out: Floats, first: int = 0, last: int | None = None) -> None:
@@ -131,25 +170,75 @@ def _multiply_panel(target, position, stride, rows, length, right, inputs, bias,
     for row in range(length):
         store(target, position + row * stride, low)
         store(target, position + row * stride + count, high)
+    _multiply_tile(target, position, stride, rows, 0, inputs, length, right, inputs, False)
+
+
+@kernel
+def _multiply_tile(target, position, stride, left, start, row_size, length, right, inner, fresh):  # type: ignore[no-untyped-def]
+    """Write, or add unless ``fresh``, ``length`` rows of (``inner``,) numbers times a matrix two registers wide.
+
+    Rows are ``row_size`` apart from ``start`` on; those of the result ``stride`` from ``position`` on.
+    """
     row = 0
     while row < length:
-        sums, factors = Matrix(target, position + row * stride, stride, 1), Matrix(rows, row * inputs, inputs, 1)
-        left = length - row
-        if left >= 10 or left == 6:  # below, no block is much smaller than the others
-            _six(sums, factors, right, inputs, False)
+        sums = Matrix(target, position + row * stride, stride, 1)
+        factors, left_rows = Matrix(left, start + row * row_size, row_size, 1), length - row
+        if left_rows >= 10 or left_rows == 6:  # below, no block is much smaller than the others
+            _six(sums, factors, right, inner, fresh)
             row += 6
-        elif left == 9 or left == 5:
-            _five(sums, factors, right, inputs, False)
+        elif left_rows == 9 or left_rows == 5:
+            _five(sums, factors, right, inner, fresh)
             row += 5
-        elif left >= 4:
-            _four(sums, factors, right, inputs, False)
+        elif left_rows >= 4:
+            _four(sums, factors, right, inner, fresh)
             row += 4
-        elif left == 3:
-            _three(sums, factors, right, inputs, False)
+        elif left_rows == 3:
+            _three(sums, factors, right, inner, fresh)
             row += 3
-        elif left == 2:
-            _two(sums, factors, right, inputs, False)
+        elif left_rows == 2:
+            _two(sums, factors, right, inner, fresh)
             row += 2
         else:
-            _one(sums, factors, right, inputs, False)
+            _one(sums, factors, right, inner, fresh)
             row += 1
+
+
+@kernel
+def _attend_all(out, rows, work, length, keys, heads, scale):  # type: ignore[no-untyped-def]
+    """Attention of all rows to all, see :class:`Attention`; ``keys`` is their number, rounded up to whole panels.
+
+    ``work`` has room for the keys of a head, transposed, and for its scores.
+    """
+    count, size = simd_width(rows), len(out) // (length * heads)
+    width, stride, scores = 2 * count, 3 * heads * size, size * keys
+    for head in range(heads):
+        query, key, value = head * size, (heads + head) * size, (2 * heads + head) * size
+        for k in range(length):
+            for feature in range(size):
+                work[feature * keys + k] = scale * rows[k * stride + key + feature]
+        for column in range(0, keys, width):
+            right = Matrix(work, column, keys, count)
+            _multiply_tile(work, scores + column, keys, rows, query, stride, length, right, size, True)
+        for row in range(length):
+            _softmax(work, scores + row * keys, length, keys)
+        for column in range(0, size, width):
+            right = Matrix(rows, value + column, stride, count)
+            _multiply_tile(out, query + column, heads * size, work, scores, keys, length, right, length, True)
+
+
+@kernel
+def _softmax(work, start, length, keys):  # type: ignore[no-untyped-def]
+    """Replace ``length`` scores by their softmax, and those behind up to ``keys`` by zeros."""
+    count = simd_width(work)
+    lowest = work.dtype.type(-np.inf)
+    top, total = broadcast(lowest), broadcast(work.dtype.type(0))
+    for k in range(0, keys, count):
+        top = maximum(top, mask_lanes(load(work, start + k), 0, length - k, lowest))
+    top = broadcast(reduce_max(top))
+    for k in range(0, keys, count):
+        weight = exp(sub(mask_lanes(load(work, start + k), 0, length - k, lowest), top))
+        total = add(total, weight)
+        store(work, start + k, weight)
+    inverse = broadcast(work.dtype.type(1) / reduce_add(total))
+    for k in range(0, keys, count):
+        store(work, start + k, mul(load(work, start + k), inverse))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn._backends.cpu.products import PANEL, ROWS, Link, run_chain
+from graphattn._backends.cpu.products import PANEL, ROWS, Attention, Link, can_attend, run_chain
 from graphattn.layers._packed_weights import Panels
 
 RANDOM = np.random.default_rng(0)
@@ -67,3 +67,19 @@ def test_a_chain_of_products(count):
     normed = add_norm(torch.from_numpy(rows).double(), end, first, torch.from_numpy(residual))
     wide = torch.nn.functional.gelu(normed @ torch.from_numpy(second).double().T + torch.from_numpy(widen.bias))
     np.testing.assert_allclose(out, add_norm(wide, narrow, third, normed), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 7, 40, ROWS])
+def test_attention_between_products(count):
+    heads, width = 3, 3 * PANEL
+    (project, first), (end, second) = make_link(3 * width, 11), make_link(5, width)
+    rows, out = draw(count, 11), np.full((count, 5), np.nan, np.float32)
+    assert can_attend(count, PANEL)
+    assert not can_attend(ROWS + 1, PANEL)
+    assert not can_attend(count, PANEL + 1)
+    run_chain(rows, [project, Attention(heads, 0.1), end], None, out)
+    projected = torch.from_numpy(rows).double() @ torch.from_numpy(first).double().T + torch.from_numpy(project.bias)
+    query, key, value = projected.view(count, 3, heads, PANEL).permute(1, 2, 0, 3).unbind()
+    attended = (query @ key.mT * 0.1).softmax(-1) @ value
+    exact = attended.transpose(0, 1).flatten(1) @ torch.from_numpy(second).double().T + torch.from_numpy(end.bias)
+    np.testing.assert_allclose(out, exact, rtol=1e-3, atol=1e-3)
