@@ -3,11 +3,17 @@
 import ast
 import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("IPython")
+from IPython.core.displayhook import DisplayHook  # noqa: E402
+from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
+from IPython.utils.capture import capture_output  # noqa: E402
+from traitlets.config import Config  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\((?!\w+:|#)(?P<path>[^)#\s]+)")
@@ -44,16 +50,56 @@ def prints(cell):
     )
 
 
+class PublishResults(DisplayHook):
+    """Publish the value of a cell's last line like what the cell displays."""
+
+    def __call__(self, result=None):
+        if result is not None and not self.quiet():
+            self.shell.display_pub.publish(self.compute_format_data(result)[0])
+
+
+@pytest.fixture
+def shell(monkeypatch, tmp_path):
+    """A shell of IPython in this process, which has imported what takes a kernel seconds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell has its own
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    shell = InteractiveShell.instance(
+        displayhook_class=PublishResults, config=Config(HistoryManager=Config(enabled=False))
+    )
+    yield shell
+    InteractiveShell.clear_instance()
+
+
 @pytest.mark.slow
 @EACH
-def test_notebooks_run(path, script, tmp_path):
-    for package in ("nbclient", "ipykernel", "matplotlib", *NEEDS.get(path.stem, ())):
+def test_notebooks_run(path, script, shell):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    for package in NEEDS.get(path.stem, ()):
         pytest.importorskip(package)
     stored = read_notebook(path)
-    copy = tmp_path / "notebook.ipynb"
-    text = path.read_text(encoding="utf-8")
-    copy.write_text(text if path.stem in LEARNED else EPOCHS.sub("epochs=1", text), encoding="utf-8")
-    assert script.list_output_kinds(script.run_notebook(copy, tmp_path)) == script.list_output_kinds(stored)
+    cells = [cell.source for cell in stored.cells if cell.cell_type == "code"]
+    for source, expected in zip(cells, script.list_output_kinds(stored), strict=True):
+        with capture_output() as captured:
+            source = source if path.stem in LEARNED else EPOCHS.sub("epochs=1", source)
+            shell.run_cell(source, store_history=True).raise_error()  # the history tells of a semicolon at its end
+        shown = [" ".join(sorted(output.data.keys() - {script.WIDGET})) for output in captured.outputs]
+        shown += ["image/png text/plain"] * len(pyplot.get_fignums())  # a kernel shows them
+        pyplot.close("all")
+        assert sorted(["stdout"] * bool(captured.stdout) + shown) == sorted(expected), source
+
+
+@pytest.mark.slow
+def test_a_kernel_runs_a_notebook(script, tmp_path):
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
+    cells = ["print('a line')", "import matplotlib.pyplot as plt\n_ = plt.plot([1, 2])", "[1, 2]"]
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, cells)))
+    nbformat.write(notebook, tmp_path / "a.ipynb")
+    ran = script.run_notebook(tmp_path / "a.ipynb", tmp_path)
+    assert script.list_output_kinds(ran) == [["stdout"], ["image/png text/plain"], ["text/plain"]]
+    assert [cell.id for cell in ran.cells] == ["cell-1", "cell-2", "cell-3"]
 
 
 @EACH
