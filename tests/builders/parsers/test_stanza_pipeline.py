@@ -66,7 +66,7 @@ def test_parses_of_raw_texts_equal_those_of_stanza(parser, corpora):
 
     lines = (corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu").read_text(encoding="utf-8").splitlines()
     texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
-    raw = [" ".join(texts[start : start + 10]) for start in range(0, 60, 10)]
+    raw = [" ".join(texts[start : start + 10]) for start in range(0, 30, 10)]
     pipeline = stanza.Pipeline(
         lang="en", dir=parser.folder, download_method=None, processors="tokenize,pos,lemma,depparse",
         tokenize_max_seqlen=1000, verbose=False, device="cpu",
@@ -120,7 +120,7 @@ def test_the_pipeline_is_loaded_on_the_device(parser, monkeypatch, device):
 
 @pytest.mark.slow
 def test_attachment_scores_equal_those_of_stanza(parser, corpora, tmp_path):
-    gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[:300]
+    gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[:100]
     words = tmp_path / "words.conll"
     words.write_text("".join("".join(f"{word}\tX\n" for word in s.words) + "\n" for s in gold))
     settings = StoreSettings(TextGraphBuilder([Dependency()]), parser=parser, block_bytes=10_000)
@@ -128,7 +128,7 @@ def test_attachment_scores_equal_those_of_stanza(parser, corpora, tmp_path):
     parsed = list(Store(tmp_path / "s"))
     assert [s.words for s in parsed] == [s.words for s in gold]
     unlabelled, labelled = attachment_scores(gold, parsed)
-    assert (round(unlabelled, 1), round(labelled, 1)) == (86.4, 82.7), "the scores of Stanza alone"
+    assert (round(unlabelled, 1), round(labelled, 1)) == (84.7, 81.5), "the scores of Stanza alone"
 
 
 def test_a_store_of_parsed_texts(parser, tmp_path):
