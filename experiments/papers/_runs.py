@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import lightning
 import torch
 
 import graphattn
@@ -125,7 +125,7 @@ def execute_run(item: Run, folder: Path | None = None, run_dir: Path | None = No
         "torch": torch.__version__,
         "versions": {
             "graphattn": graphattn.__version__,
-            "lightning": lightning.__version__,
+            "lightning": version("lightning"),
             "python": platform.python_version(),
         },
     }
