@@ -75,10 +75,11 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
 	@touch $@
 
-# Modules are compiled when they are first imported: pip would compile all of them, for more than a minute.
+# Modules are compiled when they are first imported: pip would compile all of them, for more than a minute. `pip check`
+# finds conflicts, which pip would otherwise look for twice.
 $(VENV)/.dependencies: setup.cfg $(CONSTRAINTS) | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
-	$(BIN)/python -m pip install --quiet --no-compile -c $(CONSTRAINTS) "$$(echo $(WHEEL)/*.whl)[$(EXTRAS:all=$(ALL_EXTRAS))]"
+	$(BIN)/python -m pip install --quiet --no-compile --no-warn-conflicts -c $(CONSTRAINTS) "$$(echo $(WHEEL)/*.whl)[$(EXTRAS:all=$(ALL_EXTRAS))]"
 	$(BIN)/python -m pip check
 	@touch $@
 
