@@ -24,6 +24,7 @@ from graphattn.layers._linear import (
     BLOCK,
     HAS_ONEDNN,
     has_bfloat16,
+    linear,
     multiplies_in_bfloat16,
     split_rows,
 )
@@ -103,7 +104,8 @@ class PlainWeight(PackedWeight):
 
     @override
     def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
-        raise NotImplementedError
+        out = linear(rows, self.weight, bias)
+        return F.gelu(out) if activation == "gelu" else out
 
 
 class Panels(PackedWeight):
