@@ -52,7 +52,7 @@ class PackedLinear(FrozenLinear):
     def forward(self, inputs: Tensor) -> Tensor:
         if not self._can_multiply(inputs):
             return linear(inputs, self.stored.unpack().to(self.dtype), self.bias)
-        out = self.stored.multiply(inputs.reshape(-1, self.in_features), self.bias, "none")
+        out = self.stored.multiply(inputs.reshape(-1, self.in_features), self.bias)
         return out if inputs.dim() == 2 else out.view(*inputs.shape[:-1], self.out_features)
 
     def _can_multiply(self, inputs: Tensor) -> bool:
@@ -67,7 +67,7 @@ class PackedLinear(FrozenLinear):
         for layer, gelu, norm in steps:
             assert isinstance(layer, PackedLinear)
             if layer._can_multiply(rows):
-                rows = layer.stored.multiply(rows, layer.bias, "gelu" if gelu else "none")
+                rows = layer.stored.multiply(rows, layer.bias, gelu=gelu)
             else:
                 rows = F.gelu(layer(rows)) if gelu else layer(rows)
             if norm is not None:

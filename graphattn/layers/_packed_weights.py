@@ -54,8 +54,8 @@ class PackedWeight(ABC):
         """Whether :meth:`multiply` takes inputs of this type, in this precision."""
 
     @abstractmethod
-    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
-        """(N, I), (O,) -> (N, O); ``activation`` is ``"none"``, or ``"gelu"`` of the sums."""
+    def multiply(self, rows: Tensor, bias: Tensor | None, *, gelu: bool = False) -> Tensor:
+        """(N, I), (O,) -> (N, O), or their GELU."""
 
 
 def pack_weight(weight: Tensor, allocate: Callable[..., Tensor] = torch.empty) -> PackedWeight:
@@ -103,9 +103,9 @@ class PlainWeight(PackedWeight):
         return False
 
     @override
-    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+    def multiply(self, rows: Tensor, bias: Tensor | None, *, gelu: bool = False) -> Tensor:
         out = linear(rows, self.weight, bias)
-        return F.gelu(out) if activation == "gelu" else out
+        return F.gelu(out) if gelu else out
 
 
 class Panels(PackedWeight):
@@ -131,8 +131,8 @@ class Panels(PackedWeight):
         return inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu") and not is_transformed()
 
     @override
-    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
-        return run_panels(rows, [self.link(bias, gelu=activation == "gelu")])
+    def multiply(self, rows: Tensor, bias: Tensor | None, *, gelu: bool = False) -> Tensor:
+        return run_panels(rows, [self.link(bias, gelu=gelu)])
 
     def link(self, bias: Tensor | None, *, gelu: bool = False, norm: LayerNorm | None = None) -> Link:
         """The product with this weight, as a link of a chain."""
@@ -181,24 +181,24 @@ class OneDNNWeight(PackedWeight):
         return inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
 
     @override
-    def multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+    def multiply(self, rows: Tensor, bias: Tensor | None, *, gelu: bool = False) -> Tensor:
         """oneDNN compiles each new number of rows once, so only some numbers occur."""
         rows, count = rows.to(self.dtype), len(rows)
         bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
         if count <= BLOCK:
             missing = count_missing_rows(count)
             padded = F.pad(rows, (0, 0, 0, missing)) if missing else rows
-            out = self._multiply(padded, bias, activation)
+            out = self._multiply(padded, bias, gelu)
             return out[:count] if missing else out
         out = rows.new_empty(count, self.weight.shape[0])
         for part, size in split_rows(count):
             target = out[part]
             padded = F.pad(rows[part], (0, 0, 0, size - len(target)))
-            target.copy_(self._multiply(padded, bias, activation)[: len(target)])
+            target.copy_(self._multiply(padded, bias, gelu)[: len(target)])
         return out
 
-    def _multiply(self, rows: Tensor, bias: Tensor | None, activation: str) -> Tensor:
-        algorithm = "none" if activation == "gelu" else ""
+    def _multiply(self, rows: Tensor, bias: Tensor | None, gelu: bool) -> Tensor:
+        activation, algorithm = ("gelu", "none") if gelu else ("none", "")
         return torch.ops.mkldnn._linear_pointwise(rows, self.weight, bias, activation, [], algorithm)
 
     def __getstate__(self) -> Tensor:
