@@ -15,8 +15,16 @@ from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.layers._frozen import FrozenLinear, Step, replace_linear
-from graphattn.layers._linear import Linear, has_bfloat16, linear
-from graphattn.layers._packed_weights import CAN_PACK, Block, PackedWeight, Panels, pack_weight, run_panels
+from graphattn.layers._linear import Linear, has_bfloat16, has_hooks, linear
+from graphattn.layers._packed_weights import (
+    CAN_PACK,
+    Block,
+    PackedWeight,
+    Panels,
+    can_run_panels,
+    pack_weight,
+    run_panels,
+)
 
 if TYPE_CHECKING:
     from graphattn._backends.cpu.products import Link
@@ -61,7 +69,8 @@ class PackedLinear(FrozenLinear):
     @staticmethod
     @override
     def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
-        if (links := list_links(steps, inputs)) is not None:
+        can_run = can_run_panels(inputs) and not (inputs.requires_grad and torch.is_grad_enabled())
+        if can_run and (links := list_links(steps)):
             return run_panels(inputs, links, residual)
         rows = inputs
         for layer, gelu, norm in steps:
@@ -127,14 +136,30 @@ class PackedLinear(FrozenLinear):
         return {**self.__dict__, "_selected": None}
 
 
-def list_links(steps: Sequence[Step], inputs: Tensor) -> list[Link] | None:
-    """The steps as products with panels; None if a weight is stored otherwise, or the inputs cannot be multiplied."""
+def list_links(steps: Sequence[Step]) -> list[Link]:
+    """The steps as products with panels; none if a weight is stored otherwise."""
     links = []
     for layer, gelu, norm in steps:
-        if not (type(layer) is PackedLinear and isinstance(layer.stored, Panels) and layer._can_multiply(inputs)):
-            return None
+        if not (type(layer) is PackedLinear and isinstance(layer.stored, Panels)):
+            return []
         links.append(layer.stored.link(layer.bias, gelu=gelu, norm=norm))
     return links
+
+
+def list_parts(module: nn.Module) -> list[object]:
+    """What links of a module's layers are made of: as long as these are equal, so are the links.
+
+    That is each module, whether it has hooks, its packed weight, and where its parameters and buffers lie.
+    """
+    parts: list[object] = []
+    modules = [module]
+    for each in modules:
+        own = vars(each)
+        parts += each, has_hooks(each), own.get("stored")
+        parts += [tensor.data_ptr() for tensor in own["_parameters"].values() if tensor is not None]
+        parts += [tensor.data_ptr() for tensor in own["_buffers"].values() if tensor is not None]
+        modules += filter(None, own["_modules"].values())
+    return parts
 
 
 def pack(model: nn.Module, precision: str = "32", *, min_weight: int = MIN_WEIGHT) -> None:

@@ -128,7 +128,7 @@ class Panels(PackedWeight):
 
     @override
     def multiplies(self, inputs: Tensor) -> bool:
-        return inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu") and not is_transformed()
+        return can_run_panels(inputs)
 
     @override
     def multiply(self, rows: Tensor, bias: Tensor | None, *, gelu: bool = False) -> Tensor:
@@ -139,10 +139,15 @@ class Panels(PackedWeight):
         from graphattn._backends.cpu.products import Link
 
         added = np.zeros(self.outputs, np.float32) if bias is None else bias.numpy()
-        return Link(self.panels.numpy(), added, gelu, None if norm is None else norm_arguments(norm))
+        return Link(self.panels.view(-1).numpy(), added, gelu, None if norm is None else norm_arguments(norm))
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "panels": self.panels.clone()}  # its memory may be a part of a block
+
+
+def can_run_panels(rows: Tensor) -> bool:
+    """Whether :func:`run_panels` takes rows of this type, in this precision."""
+    return rows.dtype == torch.float32 and not torch.is_autocast_enabled("cpu") and not is_transformed()
 
 
 def run_panels(rows: Tensor, links: Sequence[Link | Attention], residual: Tensor | None = None) -> Tensor:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor, nn
@@ -22,15 +22,17 @@ from graphattn.builders._batch import TextBatch
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Embedding, Linear, multiplies_in_bfloat16, pad_rows
-from graphattn.layers._packed_weights import run_panels
+from graphattn.layers._packed_weights import can_run_panels, run_panels
 from graphattn.models._encoders.base import LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import read_weights
 from graphattn.models.pretrained._export import NativeHead, write_directory
 from graphattn.models.pretrained._layers import (
     HeadRange,
+    LayerChain,
     PretrainedLayer,
     Rotation,
+    has_all_edges,
     head_ranges,
     make_norm,
     parse_layer_heads,
@@ -97,6 +99,7 @@ class PretrainedEncoder(PretrainedModel):
         self.layers = nn.ModuleList(
             PretrainedLayer(architecture, counts, number) for number, counts in enumerate(self.layer_heads)
         )
+        self._chain = LayerChain()
         self.distance_bias = Embedding(architecture.buckets, architecture.heads) if architecture.buckets else None
         self.last_norm = make_norm(architecture, architecture.hidden) if architecture.is_modern else None
         self.pooler = Pooler(architecture.hidden) if architecture.has_pooler else None
@@ -220,15 +223,13 @@ class PretrainedEncoder(PretrainedModel):
 
     def _list_links(self, edges: Mapping[str, Edges], states: Tensor) -> list[Link | Attention]:
         """All layers as one chain of packed layers, for a single short text; none where something else is needed."""
-        if self.training or torch.is_grad_enabled() or self.architecture.thetas:
+        if self.training or torch.is_grad_enabled() or self.architecture.thetas or not can_run_panels(states):
             return []
-        links: list[Link | Attention] = []
-        for layer in self.layers:
-            of_layer = cast(PretrainedLayer, layer).list_links(edges, states)
-            if not of_layer:
-                return []
-            links += of_layer
-        return links
+        if not (all(map(has_all_edges, edges.values())) and (links := self._chain.list_links(self.layers))):
+            return []
+        from graphattn._backends.cpu.products import can_attend  # loads the compiler of kernels
+
+        return links if can_attend(len(states), self.architecture.hidden // self.architecture.heads) else []
 
     def _round_states(
         self, states: Tensor, positions: Tensor, weights: list[LayerWeights] | None

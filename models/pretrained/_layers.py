@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -22,7 +22,7 @@ from graphattn.layers._frozen import FrozenLinear, Step
 from graphattn.layers._linear import Linear, has_hooks
 from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
-from graphattn.layers._packed import PackedLinear, list_links
+from graphattn.layers._packed import PackedLinear, list_links, list_parts
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._encoders.relation_heads import head_relation, parse_heads
 from graphattn.models.pretrained._architecture import Architecture
@@ -63,9 +63,13 @@ class PretrainedAttention(MultiScaleAttention):
 
     def reads_one_text(self, relations: Sequence[Edges]) -> bool:
         """Whether all heads are along all edges of one text, and nothing needs gradients."""
-        edges = relations[0]
-        is_complete = edges.ranges is not None and edges.num_edges == edges.num_sources * edges.num_destinations
-        return is_complete and len(relations) == 1 and not (self.training or torch.is_grad_enabled())
+        is_alone = len(relations) == 1 and has_all_edges(relations[0])
+        return is_alone and not (self.training or torch.is_grad_enabled())
+
+
+def has_all_edges(edges: Edges) -> bool:
+    """Whether they are all edges of one text, stored as ranges."""
+    return edges.ranges is not None and edges.num_edges == edges.num_sources * edges.num_destinations
 
 
 def attend_text(projected: Tensor, count: int, heads: int, scale: float) -> Tensor:
@@ -151,21 +155,16 @@ class PretrainedLayer(nn.Module):
         normed: Tensor = self.ffn_norm(tokens + self.dropout(self.ffn(tokens)))
         return normed
 
-    def list_links(self, edges: Mapping[str, Edges], tokens: Tensor) -> list[Link | Attention]:
+    def list_links(self) -> list[Link | Attention]:
         """The layer as links of a chain of packed layers, for a single text; none where something else is needed."""
         attention = self.attention
-        if self.norm_first or not attention.reads_one_text([edges[name] for name in attention.heads]):
-            return []
         project, steps = attention.project, self._frozen_steps()
-        if not steps or has_hooks(self) or has_hooks(project):
+        if self.norm_first or len(attention.heads) > 1 or not steps or has_hooks(self) or has_hooks(project):
             return []
-        links = list_links([Step(project), *steps], tokens)
-        if links is None:
+        if not (links := list_links([Step(project), *steps])):
             return []
-        from graphattn._backends.cpu.products import Attention, can_attend  # loads the compiler of kernels
+        from graphattn._backends.cpu.products import Attention  # loads the compiler of kernels
 
-        if not can_attend(len(tokens), attention.head_feats):
-            return []
         return [links[0], Attention(attention.num_heads, attention.scale), *links[1:]]
 
     def _frozen_steps(self) -> list[Step]:
@@ -177,6 +176,25 @@ class PretrainedLayer(nn.Module):
         if any(map(has_hooks, (output, widen, narrow, first, last, ffn, self.dropout, self.attention_dropout))):
             return []
         return [Step(output, norm=cast(LayerNorm, first)), Step(widen, gelu=True), Step(narrow, norm=last)]
+
+
+class LayerChain:
+    """The links of packed layers, which are listed anew after a change of the layers. A copy starts empty."""
+
+    def __init__(self) -> None:
+        self._listed: tuple[list[object], list[Link | Attention]] = [], []
+
+    def list_links(self, layers: nn.ModuleList) -> list[Link | Attention]:
+        """All layers as one chain; none where a layer needs something else."""
+        parts, (listed, links) = list_parts(layers), self._listed
+        if parts != listed:
+            of_layers = [cast(PretrainedLayer, layer).list_links() for layer in layers]
+            links = list(chain(*of_layers)) if all(of_layers) else []
+            self._listed = parts, links
+        return links
+
+    def __reduce__(self) -> tuple[type[LayerChain], tuple[()]]:
+        return LayerChain, ()
 
 
 def make_norm(architecture: Architecture, width: int) -> LayerNorm:

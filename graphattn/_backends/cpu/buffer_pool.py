@@ -11,8 +11,10 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -36,14 +38,17 @@ class Pool:
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """An uninitialised CPU tensor, float32 or float64."""
-        numpy_type = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
-        size = math.prod(shape) * numpy_type.itemsize
+        return torch.from_numpy(self.empty_array(shape, np.float32 if dtype == torch.float32 else np.float64))
+
+    def empty_array(self, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """An uninitialised array, whose memory returns to the pool when it is deleted."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
         if size < MIN_BYTES:
-            return torch.from_numpy(np.empty(tuple(shape), numpy_type))
+            return np.empty(tuple(shape), dtype)
         memory = self._take(round_up(size))
-        array = memory[:size].view(numpy_type).reshape(tuple(shape))
+        array = memory[:size].view(dtype).reshape(tuple(shape))
         weakref.finalize(array, self._give_back, memory).atexit = False
-        return torch.from_numpy(array)
+        return array
 
     def clear(self) -> None:
         """Return unused memory to the system."""
@@ -84,7 +89,7 @@ def _reset_pools() -> None:
 
 
 _shared_pool = Pool(MAX_UNUSED_BYTES)
-empty = _shared_pool.empty
+empty, empty_array = _shared_pool.empty, _shared_pool.empty_array
 """Memory for results from the shared pool, see :meth:`Pool.empty`."""
 
 if hasattr(os, "register_at_fork"):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 
 from graphattn._backends.cpu.activations import add_norm, gelu
-from graphattn._backends.cpu.buffer_pool import empty
+from graphattn._backends.cpu.buffer_pool import empty_array
 from graphattn._backends.cpu.compiling import announce_compilation, kernel
 from graphattn._backends.cpu.simd.blocks import Matrix, make_micro_kernel
 from graphattn._backends.cpu.simd.llvm import BYTES
@@ -47,13 +47,15 @@ PANEL = 2 * BYTES // 4
 ROWS = 256
 """Rows that stay in the second-level cache while all panels are multiplied with them."""
 
+_NOTHING = np.empty(0, np.float32)
+
 _one, _two, _three, _four, _five, _six = (make_micro_kernel(rows, 2) for rows in range(1, 7))
 
 
 class Link(NamedTuple):
     """A product with a weight, and what follows: nothing, GELU, or the sum with a residual and a layer norm."""
 
-    panels: Floats  # (P, I, PANEL), with zeros behind the last output
+    panels: Floats  # (P, I, PANEL) as one row, with zeros behind the last output
     bias: Floats  # (O,)
     gelu: bool = False
     norm: tuple[Floats, Floats, np.float32] | None = None  # (O,) gain, (O,) shift, epsilon
@@ -101,7 +103,7 @@ def _run_links(
             rows = _attend(rows, link)
             continue
         width = len(link.bias)
-        target = out if link is links[-1] else empty((len(rows), width), torch.float32).numpy()
+        target = out if link is links[-1] else empty_array((len(rows), width), np.float32)
         multiply(rows, link, target)
         if link.gelu:
             gelu(target.reshape(-1))
@@ -123,17 +125,21 @@ def _attend(rows: Floats, attention: Attention) -> Floats:
 
 def _multiply(rows: Floats, link: Link, out: Floats, first: int = 0, last: int | None = None) -> None:
     """Multiply rows with some panels of a weight, by default with all."""
-    panels, outputs = link.panels, len(link.bias)
-    tail = np.empty(len(rows) * PANEL if outputs % PANEL else 0, np.float32)
-    last = len(panels) if last is None else last
-    flat = out.reshape(-1), rows.reshape(-1), panels.reshape(-1)
-    _multiply_block(*flat, link.bias, tail, len(rows), first, last, panels.shape[1])
+    (count, inputs), outputs = rows.shape, len(link.bias)
+    tail = np.empty(count * PANEL, np.float32) if outputs % PANEL else _NOTHING
+    last = _count_panels(link) if last is None else last
+    _multiply_block(out.reshape(-1), rows.reshape(-1), link.panels, link.bias, tail, count, first, last, inputs)
+
+
+def _count_panels(link: Link) -> int:
+    return -(-len(link.bias) // PANEL)
 
 
 def _multiply_together(rows: Floats, link: Link, out: Floats) -> None:
     """:func:`_multiply` in PyTorch's threads, each of which has some panels."""
-    threads = min(torch.get_num_threads(), len(link.panels))
-    bounds = [len(link.panels) * number // threads for number in range(threads + 1)]
+    panels = _count_panels(link)
+    threads = min(torch.get_num_threads(), panels)
+    bounds = [panels * number // threads for number in range(threads + 1)]
     tasks = itertools.count()
 
     def work(_: int) -> None:

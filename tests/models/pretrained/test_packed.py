@@ -1,5 +1,8 @@
 """Pretrained models with packed weights: states equal up to rounding, of one text and of several; hooks are called."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -55,6 +58,22 @@ def test_changed_norms_reach_the_states_of_a_text_alone(save_bert_of_wide_heads)
         torch.testing.assert_close(packed(batch), plain(batch), rtol=1e-4, atol=1e-5)
 
 
+def test_loaded_weights_and_copies_of_a_model_that_has_run(save_bert_of_wide_heads):
+    folder = save_bert_of_wide_heads()
+    plain, packed = (PretrainedEncoder.from_directory(folder) for _ in range(2))
+    pack(packed, min_weight=1)
+    batch = packed.batch(TEXTS[:1])
+    with torch.inference_mode():
+        before = packed(batch)
+        copied = pickle.loads(pickle.dumps(copy.deepcopy(packed)))
+        weights = {name: 1.5 * weight for name, weight in plain.state_dict().items()}
+        for encoder in (plain, packed):
+            encoder.load_state_dict(weights)
+        assert not torch.allclose(packed(batch), before)
+        torch.testing.assert_close(packed(batch), plain(batch), rtol=1e-4, atol=1e-4)
+        assert copied(batch).equal(before)
+
+
 def test_weights_and_gradients_of_attention_are_those_of_plain_weights(save_trained):
     folder = save_trained("bert")
     plain, packed = (PretrainedEncoder.from_directory(folder) for _ in range(2))
@@ -83,8 +102,10 @@ def test_hooks_of_all_parts_are_called(save_bert_of_wide_heads):
         "ffn_norm",
     ]
     assert isinstance(parts["ffn.widen"], PackedLinear)
-    for name in names:
-        parts[name].register_forward_hook(lambda *_, name=name: called.append(name))
     with torch.inference_mode():
-        encoder(encoder.batch(TEXTS[:1]))
+        batch = encoder.batch(TEXTS[:1])
+        encoder(batch)
+        for name in names:
+            parts[name].register_forward_hook(lambda *_, name=name: called.append(name))
+        encoder(batch)
     assert sorted(called) == sorted(names)

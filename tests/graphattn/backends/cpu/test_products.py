@@ -17,7 +17,7 @@ def draw(*shape):
 def make_link(outputs, inputs, **options):
     """A link with random weights, and its weight."""
     weight = draw(outputs, inputs)
-    return Link(Panels(torch.from_numpy(weight)).panels.numpy(), draw(outputs), **options), weight
+    return Link(Panels(torch.from_numpy(weight)).panels.view(-1).numpy(), draw(outputs), **options), weight
 
 
 def multiply(rows, link):
