@@ -101,7 +101,10 @@ def inspect(
     head: Annotated[int | None, typer.Option(help="Only this head of each layer, counted from 0.")] = None,
     relation: Annotated[str | None, typer.Option(help="Only heads on this relation, such as window:3.")] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of strongest edges to print.")] = 10,
-    by: Annotated[str | None, typer.Option(help="Print that many per layer, head, relation; comma-separated.")] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="Print that many per layer, head or relation; may be repeated, or comma-separated."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File for all weights: .parquet, .csv, .graphml, .gexf, .gml, .json or .html.")
     ] = None,
@@ -146,7 +149,7 @@ def inspect(
     """
     load = partial(_load, parser=parser, device=device, heads=pretrained_heads, max_length=pretrained_length)
     selection = {"layer": layer, "head": head, "relation": relation}
-    selecting = _set_flags(**selection, by=by)
+    selecting = _set_flags(**selection, by=by or None)
     if serve:
         writing = _set_flags(out=out, picture=picture, html=html, other=other)
         writing += _set_flags(summary=summary or None, words=words or None)
@@ -170,7 +173,7 @@ def inspect(
         _inspect_corpus(inspection, layer)
     else:
         require_choice("kind", kind, _KINDS)
-        groups = [] if by is None else [name.strip() for name in by.split(",")]
+        groups = [name.strip() for names in by or [] for name in names.split(",")]
         _inspect_texts(inspection, selection, groups, kind)
 
 

@@ -73,7 +73,9 @@ def test_selected_weights(graphattn, classifier):
 
 
 def test_weights_grouped_by_relation_and_head(graphattn, classifier):
-    answer = lines(graphattn("inspect", classifier, "a good film", "--by", "relation, head", "--top", 2))
+    command = "inspect", classifier, "a good film", "--top", 2, "--by"
+    answer = lines(graphattn(*command, "relation, head"))
+    assert answer == lines(graphattn(*command, "relation", "--by", "head"))
     rows = [line for line in answer if "window:3 " in line]
     (single,) = (line for line in answer if "heads have" in line)
     assert len(rows) == 2
