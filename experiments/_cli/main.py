@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -196,9 +198,18 @@ def _interrupt(number: int, _frame: Any) -> None:
     raise KeyboardInterrupt
 
 
+def _repeat_interrupt(event: sys.UnraisableHookArgs) -> None:
+    """Interrupt again after a finalizer that was interrupted, where Python would only print the exception."""
+    if issubclass(event.exc_type, KeyboardInterrupt):
+        threading.Timer(0.05, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(event)
+
+
 def main() -> None:
     """Run the command line; SIGTERM ends it like Ctrl-C, so that workers stop and temporary files are removed."""
     signal.signal(signal.SIGTERM, _interrupt)
+    sys.unraisablehook = _repeat_interrupt
     _replace_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8")

@@ -210,11 +210,23 @@ def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
     assert (answer.code, answer.err) == (130, "stopped\n")
 
 
-def test_sigterm_ends_a_command_like_ctrl_c(classifier, monkeypatch, capsys):
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("in_finalizer", [False, True])
+def test_sigterm_ends_a_command_like_ctrl_c(in_finalizer, classifier, monkeypatch, capsys):
     """So that no temporary file and no process of it remains."""
-    monkeypatch.setattr(
-        "graphattn.models._estimators.loading.load_files", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
-    )
+
+    def terminate(*_arguments, **_keywords):
+        if not in_finalizer:
+            signal.raise_signal(signal.SIGTERM)
+        Finalized()
+        time.sleep(1)
+
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # restores pytest's after the test
+    monkeypatch.setattr("graphattn.models._estimators.loading.load_files", terminate)
     monkeypatch.setattr(sys, "argv", ["graphattn", "predict", str(classifier)])
     with pytest.raises(SystemExit) as ended:
         main()
