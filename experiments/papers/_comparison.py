@@ -25,6 +25,13 @@ TEST_TEXTS = {
     **dict.fromkeys(MTL_DOMAINS, 400),
 }
 """Sizes of test sets, for accuracies of runs that recorded no standard error."""
+TRAINING_WORDS = {
+    **{"mpqa": 3, "sick": 10, "conll2003": 15, "ewt": 16, "wnut17": 18, "sst2": 19, "sst5": 19, "cr": 20, "mr": 21},
+    **{"mr-short": 21, "mrpc": 22, "apparel": 67, "health": 95, "kitchen": 98, "toys": 103, "r8": 105, "sports": 107},
+    **{"electronics": 117, "baby": 119, "magazines": 128, "camera": 138, "music": 149, "software": 150, "video": 163},
+    **{"books": 184, "dvd": 197, "imdb": 234, "imdb-short": 271},
+}
+"""Mean words of a text of the training set, for pairs of the first one."""
 MTL_MEAN = "mean of MTL-16"
 """Heading of the mean over all of :data:`MTL_DOMAINS`."""
 

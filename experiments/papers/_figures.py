@@ -12,7 +12,7 @@ from graphattn.builders._paths import FilePath
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing._canvas import INK, PALETTE, new_picture
 from graphattn.experiments.drawing._curves import Curves, Panel, draw_panels, style_axes
-from graphattn.experiments.papers._comparison import MTL_MEAN, Runs, estimate_mean
+from graphattn.experiments.papers._comparison import MTL_MEAN, TRAINING_WORDS, Runs, estimate_mean
 from graphattn.experiments.papers._data_sets import MTL_DOMAINS
 from graphattn.experiments.papers._experiment import MEASURES, SEPARATOR, Experiment, Row, measure_runs
 from graphattn.models._encoders.ms_trans import MSTransOptions
@@ -129,9 +129,12 @@ def _collect_points(name: str, results: Results) -> Curves:
 def find_differences(cells: Mapping[tuple[str, str], Runs], ours: str, other: str) -> list[tuple[str, float, float]]:
     """(data set, mean test score of ours minus the other's, its standard error), where both have run.
 
-    The mean of all domains of MTL-16 comes last.
+    Sets of the shortest texts come first, and the mean of all domains of MTL-16 last.
     """
-    groups = {data_set: [data_set] for data_set, _ in cells} | {MTL_MEAN: list(MTL_DOMAINS)}
+    names = sorted(
+        dict.fromkeys(data_set for data_set, _ in cells), key=lambda name: TRAINING_WORDS.get(name, math.inf)
+    )
+    groups = {data_set: [data_set] for data_set in names} | {MTL_MEAN: list(MTL_DOMAINS)}
     found = []
     for name, group in groups.items():
         runs_of = ([cells.get((data_set, encoder), ()) for data_set in group] for encoder in (ours, other))
@@ -157,6 +160,7 @@ def draw_differences(
             names, values, errors = zip(*reversed(differences), strict=True)
             axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", ms=4, lw=1.2, color="#0072B2")
             axes.axvline(0, color=INK, lw=0.8)
-            axes.set_yticks(range(len(names)), names)
+            words = {name: f"{name} ({TRAINING_WORDS[name]} words)" for name in names if name in TRAINING_WORDS}
+            axes.set_yticks(range(len(names)), [words.get(name, name) for name in names])
             style_axes(axes, "points on the test set", title=f"{ours} minus {other}")
     return figure

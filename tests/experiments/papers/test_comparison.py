@@ -1,6 +1,7 @@
 """Test scores side by side, their standard errors, and the pages that show them."""
 
 import importlib
+import statistics
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from graphattn.experiments.papers import DATA_SETS
 from graphattn.experiments.papers._comparison import (
     TEST_TEXTS,
+    TRAINING_WORDS,
     compare_data_sets,
     compare_rows,
     estimate_error,
@@ -102,19 +104,35 @@ def test_rows_of_a_paper_next_to_its_numbers():
 
 def test_differences_of_common_data_sets(tmp_path):
     pytest.importorskip("matplotlib")
-    cells = group_runs([*make_runs("sst2", "ms-trans", 84.0), *make_runs("sst2", "bilstm", 83.0)])
-    ((name, difference, error),) = find_differences(cells, "ms-trans", "bilstm")
+    cells = group_runs(
+        run
+        for name in ("books", "sst2")
+        for encoder, score in (("ms-trans", 84.0), ("bilstm", 83.0))
+        for run in make_runs(name, encoder, score)
+    )
+    (name, difference, error), (longer, *_) = find_differences(cells, "ms-trans", "bilstm")
+    assert longer == "books"
     assert (name, difference) == ("sst2", 1.0)
     assert error == pytest.approx(1.23, abs=0.01)
     assert find_differences(cells, "ms-trans", "mtsa") == []
     draw_differences(cells, ["ms-trans", "bilstm", "mtsa"], tmp_path / "differences.svg")
-    assert "ms-trans minus bilstm" in (tmp_path / "differences.svg").read_text(encoding="utf-8")
+    picture = (tmp_path / "differences.svg").read_text(encoding="utf-8")
+    assert "ms-trans minus bilstm" in picture
+    assert "sst2 (19 words)" in picture
 
 
 def test_sizes_of_test_sets(corpora):
     assert {name: len(DATA_SETS[name].load("test", corpora)) for name in ("sst2", "sst5", "sick", "apparel")} == {
         name: TEST_TEXTS[name] for name in ("sst2", "sst5", "sick", "apparel")
     }
+
+
+def test_words_of_training_sets(corpora):
+    names = "sst2", "sick", "ewt", "apparel", "imdb-short"
+    for name in names:
+        texts = DATA_SETS[name].load("train", corpora)
+        words = [len(text) if name == "ewt" else len(text.text.split()) for text in texts]
+        assert round(statistics.mean(words)) == TRAINING_WORDS[name], name
 
 
 PAGES = (
