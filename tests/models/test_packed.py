@@ -9,7 +9,8 @@ import torch
 
 import graphattn
 from graphattn.layers._packed import CAN_PACK, PackedLinear, pack
-from graphattn.models import TextClassifier, TrainingOptions
+from graphattn.layers._packed_weights import HAS_AVX2
+from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models._encoders import ENCODERS
 from graphattn.models.inspection.attributions import integrated_gradients
 
@@ -40,9 +41,13 @@ def test_every_task(kind, corpus, fitted, figures, tmp_path):
     check_close(fitted(kind), tmp_path, inputs, figures)
 
 
-def test_a_small_model_is_not_packed(fitted, tmp_path):
-    packed = graphattn.load(fitted("classifier", "ms-trans").save(tmp_path / "model"), packed=True)
-    assert not any(isinstance(module, PackedLinear) for module in packed.model_.modules())
+@pytest.mark.parametrize(("hidden", "is_packed"), [(16, False), (64, HAS_AVX2)])
+def test_small_models_are_packed_for_our_kernels(hidden, is_packed, corpus, tmp_path):
+    options = MSTransOptions(hidden=hidden, heads=2, layers=1)
+    estimator = TextClassifier(options, training=TrainingOptions(epochs=1, dev_fraction=0))
+    folder = estimator.fit(*corpus("classifier", 8)).save(tmp_path / "model")
+    layers = graphattn.load(folder, packed=True).model_.encoder.modules()
+    assert any(isinstance(layer, PackedLinear) for layer in layers) is is_packed
 
 
 def test_explanations_have_the_gradients_of_inputs(corpus, fitted, tmp_path):
