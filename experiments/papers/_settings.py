@@ -55,6 +55,7 @@ NAMED_SETTINGS: Mapping[str, Recipe] = {
     "relative": {"encoders": {"ms-trans": {"heads": "relative:2(window:5)=7,window:N/4=3"}}},
     "literal": {"encoders": {"ms-trans": {"literal_radius": True}}},
     "wide": {"encoders": {"ms-trans": {"scales": ("3", "5", "9", "17", "33"), "alpha": 0.5}}},
+    "no-vectors": {"inputs": {"vectors": ()}},
     "star": STAR_TRANSFORMER,
     "bp": BP_TRANSFORMER,
     "conll": CONLL,
