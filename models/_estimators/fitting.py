@@ -46,7 +46,7 @@ from graphattn.models.training._mixture import (
 )
 from graphattn.models.training._plain_torch import plain_torch
 from graphattn.models.training._processes import is_first_process
-from graphattn.models.training.callbacks import Tracker, make_log
+from graphattn.models.training.callbacks import Tracker, describe_duration, make_log
 
 Floats = npt.NDArray[np.floating]
 
@@ -109,10 +109,14 @@ class Fit:
         self._fit_linear_model()
         if self.training.epochs != 0:  # otherwise the encoder is not trained
             self.inputs.start_embedding(self.model)
-        self._train(device)
-        self.model.to(device)  # which Lightning left
-        self.inputs.finish(self.corpus)
-        self._add_linear_model()
+        try:
+            self._train(device)
+            self.model.to(device)  # which Lightning left
+            self.inputs.finish(self.corpus)
+            self._add_linear_model()
+        except BaseException:
+            self._keep_linear_model()
+            raise
         self._fit_decisions()
         return self._review()
 
@@ -160,7 +164,9 @@ class Fit:
             with name_dev_set_in_errors():
                 dev = self.estimator.read_examples(X, y, empty=empty, hint=hint, where="dev set")
             return training, replace(dev, labels=self.task.labels.normalize(dev.labels, "dev set"))
-        size = len(training.labels)
+        weights = np.ones(len(training.labels)) if training.weights is None else training.weights
+        counted = np.flatnonzero(weights)  # others are no examples, so that nothing could be measured on them alone
+        size = len(counted)
         count = round(self.training.dev_fraction * size)
         if count < 1:
             return training, None
@@ -169,8 +175,11 @@ class Fit:
             remedy = "nothing is held out and the last epoch is kept; lower dev_fraction"
             warn_caller(GraphAttnWarning(f"{problem} to train on, so {remedy}"))
             return training, None
-        rest, held = split_held_out(size, count, self.task.labels.stratify(training.labels), self.training.seed)
-        return training.select(rest), training.select(held)
+        strata = self.task.labels.stratify(training.labels)
+        strata = None if strata is None else strata[counted]
+        held = counted[split_held_out(size, count, strata, self.training.seed)[1]]
+        rest = np.setdiff1d(np.arange(len(weights)), held)
+        return training.select(rest.tolist()), training.select(held.tolist())
 
     def _make_model(self, training: Texts) -> None:
         """Make the model, with the weights to continue from."""
@@ -285,11 +294,19 @@ class Fit:
         )
 
     def _fit_minutes(self, minutes: float, measure: MeasureDevSet | None, device: torch.device) -> None:
-        """Decide how many epochs there are, so that training takes about so many minutes."""
+        """Decide how many epochs there are, so that training takes about so many minutes; none after Ctrl-C."""
+        from graphattn.models.training._loop import CtrlC
+
         folder = None if self.training.run_dir is None else Path(self.training.run_dir)
-        epochs = read_epochs(folder if self.training.resume else None, minutes)
-        if epochs is None:
-            epochs = self._count_epochs(minutes, measure, device)
+        epochs, ctrl_c = read_epochs(folder if self.training.resume else None, minutes), CtrlC()
+        try:
+            with ctrl_c:
+                epochs = self._count_epochs(minutes, measure, device) if epochs is None else epochs
+        except KeyboardInterrupt:
+            if not (self.may_stop and ctrl_c.pressed) or self.linear_row is None:
+                raise
+            epochs = 0
+            self._stop([self.linear_row])
         self.estimator.decide_options(epochs=epochs)
         self._read_options()
 
@@ -310,10 +327,11 @@ class Fit:
             run = None if measure is None or dev is None else partial(measure, self.model, dev)
             epochs, epoch = count_epochs(end - time.monotonic(), epoch, run)
         if not epochs and self.linear is None:
-            epochs = 1
-            problem = f"one epoch takes about {epoch / 60:.2g} of {{minutes={minutes:g}}}, and there is at least one"
-            warn_caller(GraphAttnWarning(problem, options=("minutes",)))
-        self.log(f"minutes: {epochs} epochs of {epoch:.1f} s fit into {minutes:g}; so many epochs repeat this run")
+            problem = f"one epoch takes about {describe_duration(epoch)}, longer than {{minutes={minutes:g}}}"
+            warn_caller(GraphAttnWarning(f"{problem}; there is at least one", options=("minutes",)))
+            return 1
+        fit = f"epoch of {epoch:.1f} s fits" if epochs == 1 else f"epochs of {epoch:.1f} s fit"
+        self.log(f"minutes: {epochs} {fit} into {minutes:g}; so many epochs repeat this run")
         return epochs
 
     def _stop(self, rows: Sequence[Mapping[str, float]]) -> None:
@@ -394,10 +412,24 @@ class Fit:
         else:
             linear.factors = LINEAR_ALONE
             self.decisions = linear.decide_alone()
-        estimator.mixture_ = linear.describe_factors()
         if linear.factors[1] and dev is not None and not self.model.head.per_word:
             self.scores = linear.mix_scores()
-        linear.add_to(self.model, self.corpus if self.dev is None and dev is not None else None, self.log)
+        self._combine(linear, self.corpus if self.dev is None and dev is not None else None)
+
+    def _keep_linear_model(self) -> None:
+        """Add the linear model to that of an epoch that is kept despite an error, as it was weighed there."""
+        linear, estimator = self.linear, self.estimator
+        if linear is None or not estimator.history_ or self.model.linear_branch is not None:
+            return
+        best = estimator.best_epoch()
+        of_epoch = (best["deep"], best["linear"]) if self.dev_corpus is not None else linear.typical
+        linear.factors = of_epoch if best["epoch"] else LINEAR_ALONE
+        self._combine(linear, None)
+
+    def _combine(self, linear: LinearModel, training: Corpus | None) -> None:
+        """Add the linear model with its factors, fitted anew to the training set and the dev set if it is given."""
+        self.estimator.mixture_ = linear.describe_factors()
+        linear.add_to(self.model, training, self.log)
         self.inputs.has_branch = isinstance(self.model.linear_branch, WordFeatureBranch)
 
     def _fit_decisions(self) -> None:

@@ -83,20 +83,22 @@ def train(
         if packed is not None and first is not None:
             keep.save_linear_model(model)
         announce()
-        has_ended, ctrl_c = False, _CtrlC()
+        # this process has its rows; the folder's may be of a checkpoint that was not loaded
+        list_rows = (lambda: keep.rows) if is_alone(options) else keep.read_history
+        has_ended, ctrl_c = False, CtrlC()
         try:
             with ctrl_c:
                 fit(module, keep, callbacks, checkpoint)
             has_ended = True
         except KeyboardInterrupt:
-            rows = keep.read_history()
+            rows = list_rows()
             if on_interrupt is None or not ctrl_c.pressed or not rows or options.devices * options.nodes > 1:
                 raise
             has_ended = True
             on_interrupt(rows)
         finally:
             if keep.restore(model) or has_ended:  # else the folder's history is of a checkpoint that was not loaded
-                history.extend(keep.read_history())
+                history.extend(list_rows())
             model.zero_grad()
             forget_gradients()
     return history
@@ -283,7 +285,7 @@ class Loop:
         self.num_batches_done = 0 if batches["is_last_batch"] else batches["current"]["ready"]
 
 
-class _CtrlC:
+class CtrlC:
     """Raises KeyboardInterrupt on Ctrl-C in the block; Lightning would exit the program and ignore further ones.
 
     ``pressed`` tells Ctrl-C from other reasons for KeyboardInterrupt, such as SIGTERM.
@@ -292,7 +294,7 @@ class _CtrlC:
     def __init__(self) -> None:
         self.pressed = False
 
-    def __enter__(self) -> _CtrlC:
+    def __enter__(self) -> CtrlC:
         self.handler = signal.getsignal(signal.SIGINT)
         if self.handler is signal.default_int_handler and current_thread() is main_thread():
             signal.signal(signal.SIGINT, self._press)

@@ -278,7 +278,7 @@ def describe_estimate(seconds: float, epochs: int, patience: int | None) -> str:
     >>> describe_estimate(360, 4, 3)  # which is too few to stop early
     'time: at most 6 min for 4 epochs'
     """
-    longest = f"at most {describe_duration(seconds)} for {epochs} epochs"
+    longest = f"at most {describe_duration(seconds)} for {epochs} epoch{'s' * (epochs != 1)}"
     if patience is None or epochs <= 2 * patience:
         return f"time: {longest}"
     usual = max(patience + 1, USUAL_SHARE * epochs)
@@ -294,7 +294,7 @@ def describe_duration(seconds: float) -> str:
     ('1.2 min', '2.2 h', '56 h')
     """
     value, unit = (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
-    return f"{value:.2g} {unit}" if value < 100 else f"{value:,.0f} {unit}"
+    return f"{value:.2g} {unit}" if value < 99.5 else f"{value:,.0f} {unit}"
 
 
 def make_log(options: TrainingOptions, callbacks: Sequence[AnyCallback]) -> Callable[[str], None]:

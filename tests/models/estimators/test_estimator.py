@@ -467,6 +467,19 @@ def test_held_out_examples_keep_their_weights(corpus, tiny):
     assert MeasuredLabels.weights.tolist() == [2.0 if label == "good" else 0.5 for label in MeasuredLabels.gold]
 
 
+@pytest.mark.parametrize("kind", ["multilabel", "regressor"])
+def test_texts_without_weight_are_not_held_out(kind, corpus, tiny):
+    """Else there is nothing to measure, or nothing to train on."""
+    texts, labels = corpus(kind, 20)
+    weights = np.zeros(20)
+    weights[[3, 14]] = 1
+    estimator = tiny(kind, training={"dev_fraction": 0.5, "epochs": 1}).fit(texts, labels, sample_weight=weights)
+    assert estimator.num_examples_ == {"training": 20}
+    weights[[5, 8]] = 1
+    estimator.fit(texts, labels, sample_weight=weights)
+    assert estimator.num_examples_ == {"training": 18, "dev": 2}
+
+
 def test_a_translator_is_not_scored_with_weights(corpus, fitted):
     with pytest.raises(ConfigError, match="sample_weight does not apply to bleu; leave it out"):
         fitted("translator", "transformer").score(*corpus("translator", 4), sample_weight=[1, 2, 3, 4])

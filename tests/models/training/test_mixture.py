@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
+from sklearn.base import clone
 
 from graphattn import load
 from graphattn.exceptions import ConfigError, GraphAttnWarning
@@ -18,7 +19,9 @@ from graphattn.models import (
     TrainingOptions,
 )
 from graphattn.models._encoders import encoder_options
+from graphattn.models._estimators import fitting
 from graphattn.models._estimators.state import make_corpus
+from graphattn.models.training._branch_fitting import NgramFitter
 from graphattn.models.training._budget import count_epochs
 from graphattn.models.training.callbacks import EpochLines
 
@@ -55,6 +58,21 @@ class PressCtrlC(Callback):
     def on_train_batch_end(self, trainer, *arguments):
         if trainer.current_epoch == self.epoch:
             signal.raise_signal(signal.SIGINT)
+
+
+class Fail(Callback):
+    """Fails in the second epoch."""
+
+    def on_train_epoch_start(self, trainer, module):
+        if trainer.current_epoch:
+            raise RuntimeError
+
+
+class PressCtrlCBeforeTheCheckpoint(Callback):
+    """Interrupts a resumed run before it has read its checkpoint."""
+
+    def setup(self, trainer, module, stage):
+        signal.raise_signal(signal.SIGINT)
 
 
 class LoadRun(Callback):
@@ -157,12 +175,62 @@ def test_ctrl_c_with_nothing_to_keep_is_an_error(corpus):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.parametrize("has_branch", [True, False])
+def test_ctrl_c_before_a_checkpoint_is_read_keeps_none_of_its_epochs(corpus, tmp_path, has_branch, capsys):
+    model = make(epochs=3, run_dir=str(tmp_path)).set_params(head=HeadOptions(linear_branch=has_branch))
+    clone(model).fit(*corpus, callbacks=[PressCtrlC(1)])
+    if has_branch:
+        model.fit(*corpus, callbacks=[PressCtrlCBeforeTheCheckpoint()])
+        assert [row["epoch"] for row in model.history_] == [0]
+        assert "kept the linear model" in capsys.readouterr().err
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(*corpus, callbacks=[PressCtrlCBeforeTheCheckpoint()])
+        assert not hasattr(model, "model_")
+
+
+def test_an_error_keeps_the_best_epoch_beside_the_linear_model(corpus):
+    X, y = corpus
+    model = make(epochs=3)
+    with pytest.raises(RuntimeError):
+        model.fit(X[:40], y[:40], dev=(X[40:], y[40:]), callbacks=[Fail()])
+    kept = model.best_epoch()
+    assert model.mixture_ == {name: kept[name] for name in ("deep", "linear")}
+    assert model.evaluate(X[40:], y[40:])["accuracy"] == pytest.approx(kept["dev_accuracy"])
+
+
+def test_ctrl_c_while_the_linear_model_learns_the_dev_set_keeps_it_as_it_was(corpus, monkeypatch):
+    model, prepare = make(epochs=0), NgramFitter.prepare
+    fits = []
+
+    def press_in_second_fit(fitter, of_texts):
+        fits.append(fitter)
+        if len(fits) == 2:
+            raise KeyboardInterrupt
+        return prepare(fitter, of_texts)
+
+    monkeypatch.setattr(NgramFitter, "prepare", press_in_second_fit)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*corpus)
+    assert model.score(*corpus) > 0.8
+
+
+def test_ctrl_c_while_the_first_steps_are_measured_keeps_the_linear_model(corpus, monkeypatch, capsys):
+    monkeypatch.setattr(fitting, "measure_epoch", lambda *_: signal.raise_signal(signal.SIGINT))
+    model = make(minutes=1).fit(*corpus)
+    assert model.was_stopped_
+    assert model.training_.epochs == 0
+    assert capsys.readouterr().err.startswith("stopped; kept the linear model: dev accuracy ")
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(head=HeadOptions(linear_branch=False)).fit(*corpus)
+
+
 def test_minutes_decide_the_epochs_which_repeat_the_run(corpus, capsys):
     X, y = corpus
     model = make(minutes=0.03).fit(X, y, callbacks=[EpochLines()])
     epochs = model.training_.epochs
     assert model.resolved_.why("epochs") == "minutes"
-    assert f"minutes: {epochs} epochs" in capsys.readouterr().err
+    assert f"minutes: {epochs} epoch" in capsys.readouterr().err
     again = make(epochs=epochs).fit(X, y)
     assert again.history_ == model.history_
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -172,9 +240,11 @@ def test_minutes_without_room_for_an_epoch(corpus, capsys):
     X, y = corpus
     assert make(minutes=1e-4).fit(X, y, callbacks=[EpochLines()]).history_[-1]["epoch"] == 0
     assert "minutes: 0.0001 are over but for a tenth, so there is no epoch" in capsys.readouterr().err
-    with pytest.warns(GraphAttnWarning, match="there is at least one"):
-        model = make(minutes=1e-4).set_params(head=HeadOptions(linear_branch=False)).fit(X, y)
+    model = make(minutes=1e-4).set_params(head=HeadOptions(linear_branch=False))
+    with pytest.warns(GraphAttnWarning, match="longer than minutes=0.0001; there is at least one"):
+        model.fit(X, y, callbacks=[EpochLines()])
     assert model.history_[-1]["epoch"] == 1
+    assert "minutes:" not in capsys.readouterr().err
     with pytest.raises(ConfigError, match="leave one of them out"):
         make(minutes=1, epochs=2).fit(X, y)
 
