@@ -460,11 +460,13 @@ class Fit:
         labels = self.task.labels.normalize(self.examples.labels, "training set")  # those of the model to continue from
         examples, pretrained = replace(self.examples, labels=labels), self.options["pretrained"]
         scores = np.empty((len(labels), len(self.task.labels.classes)))
-        tuning = {"pretrained__frozen": pretrained.frozen, "pretrained__contrastive": pretrained.contrastive}
+        params = {"pretrained__frozen": pretrained.frozen, "pretrained__contrastive": pretrained.contrastive}
+        if self.training.minutes is not None:  # which a fold would take, too
+            params |= {"training__minutes": None, "training__epochs": self.training.epochs}
         folds = split_folds(len(labels), self.task.labels.stratify(labels))
         for number, (rest, held) in enumerate(folds, 1):
             start = time.monotonic()
-            scores[held] = score_fold(self.estimator, examples, rest, held, **tuning)
+            scores[held] = score_fold(self.estimator, examples, rest, held, **params)
             self.log(f"thresholds: model {number}/{len(folds)}, {time.monotonic() - start:.1f} s")
         return ScoredTexts.of(scores, self.task.labels.make_targets(labels, "training set"), examples.weights)
 

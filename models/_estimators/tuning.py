@@ -76,7 +76,7 @@ def choose_tuning(
     whole = {} if needs_dev_set else {"dev_fraction": 0.0}
 
     def score(tuning: str, rest: Numbers, held: Numbers) -> Floats:
-        groups = {"pretrained": TUNINGS[tuning], "training": whole}
+        groups = {"pretrained": TUNINGS[tuning], "training": {**whole, "minutes": None}}  # which a fold would take, too
         params = {f"{group}__{name}": value for group, of in groups.items() for name, value in of.items()}
         return score_fold(estimator, examples, rest, held, **params)
 

@@ -84,6 +84,7 @@ def train(
             keep.save_linear_model(model)
         announce()
         # this process has its rows; the folder's may be of a checkpoint that was not loaded
+        list_rows: Callable[[], list[dict[str, float]]]
         list_rows = (lambda: keep.rows) if is_alone(options) else keep.read_history
         has_ended, ctrl_c = False, CtrlC()
         try:

@@ -236,6 +236,19 @@ def test_minutes_decide_the_epochs_which_repeat_the_run(corpus, capsys):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+def test_models_of_cross_validation_have_as_many_epochs_instead_of_minutes(corpus, monkeypatch):
+    measured = []
+
+    def measure(model, *_):
+        measured.append(model)
+        return 50.0
+
+    monkeypatch.setattr(fitting, "measure_epoch", measure)
+    X, y = corpus
+    model = make(minutes=1).set_params(tune_threshold="f1").fit(X[:60], y[:60])
+    assert len(measured) == model.training_.epochs == 1
+
+
 def test_minutes_without_room_for_an_epoch(corpus, capsys):
     X, y = corpus
     assert make(minutes=1e-4).fit(X, y, callbacks=[EpochLines()]).history_[-1]["epoch"] == 0
