@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,12 +63,13 @@ BATCHES = (Kind(22, 8), Kind(22, 64))
 DESCRIPTION = """\
 Milliseconds from raw texts to their vectors or labels by models that are loaded: tokenization, model, pooling. Texts
 are new in each run; each word is one token of MiniLM. All contenders run in processes of their own, one after another
-in each round, with one thread and then with two; numbers are medians. The first contenders read all-MiniLM-L6-v2 and
-have the same vectors up to rounding: GraphAttn's `SentenceEncoder`, `transformers` and sentence-transformers in
-float32, and PyTorch's export in ONNX Runtime and OpenVINO. In int8, GraphAttn has a scale and a zero for each token,
-ONNX Runtime for each batch, and OpenVINO fixed ones, which nncf calibrates. `peer / ours` is of one text of 22 words,
-beside GraphAttn in the same precision. The last contenders are small classifiers: GraphAttn's `predict` of an MS-Trans
-model with its defaults, spaCy's `textcat` and fastText, which were trained on a few random texts."""
+in each round, with one thread and then with two; the others are stopped meanwhile, since their idle threads would spin.
+Numbers are medians. The first contenders read all-MiniLM-L6-v2 and have the same vectors up to rounding: GraphAttn's
+`SentenceEncoder`, `transformers` and sentence-transformers in float32, and PyTorch's export in ONNX Runtime and
+OpenVINO. In int8, GraphAttn has a scale and a zero for each token, ONNX Runtime for each batch, and OpenVINO fixed ones,
+which nncf calibrates. `peer / ours` is of one text of 22 words, beside GraphAttn in the same precision. The last
+contenders are small classifiers: GraphAttn's `predict` of an MS-Trans model with its defaults, spaCy's `textcat` and
+fastText, which were trained on a few random texts."""
 
 
 @dataclass(frozen=True)
@@ -221,13 +223,17 @@ class Worker:
         """Wait until the model is loaded."""
         versions = json.loads(self._read_answer())
         self.versions = [f"{name} {number}" for name, number in versions.items()]
+        self.process.send_signal(signal.SIGSTOP)
 
     def time(self, texts: Sequence[str]) -> float:
-        """Milliseconds that the model takes."""
+        """Milliseconds that the model takes; between calls the process is stopped, so that no thread of it spins."""
         assert self.process.stdin is not None
+        self.process.send_signal(signal.SIGCONT)
         self.process.stdin.write(json.dumps(texts) + "\n")
         self.process.stdin.flush()
-        return float(self._read_answer())
+        milliseconds = float(self._read_answer())
+        self.process.send_signal(signal.SIGSTOP)
+        return milliseconds
 
     def _read_answer(self) -> str:
         assert self.process.stdout is not None
