@@ -66,8 +66,8 @@ are new in each run; each word is one token of MiniLM. All contenders run in pro
 in each round, with one thread and then with two; the others are stopped meanwhile, since their idle threads would spin.
 Numbers are medians. The first contenders read all-MiniLM-L6-v2 and have the same vectors up to rounding: GraphAttn's
 `SentenceEncoder`, `transformers` and sentence-transformers in float32, and PyTorch's export in ONNX Runtime and
-OpenVINO. In int8, GraphAttn has a scale and a zero for each token, ONNX Runtime for each batch, and OpenVINO fixed ones,
-which nncf calibrates. `peer / ours` is of one text of 22 words, beside GraphAttn in the same precision. The last
+OpenVINO. In int8, GraphAttn has a scale and a zero for each token, ONNX Runtime for each batch, and OpenVINO fixed
+ones, which nncf calibrates. `peer / ours` is of one text of 22 words, beside GraphAttn in the same precision. The last
 contenders are small classifiers: GraphAttn's `predict` of an MS-Trans model with its defaults, spaCy's `textcat` and
 fastText, which were trained on a few random texts."""
 
