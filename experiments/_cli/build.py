@@ -180,4 +180,4 @@ def _print_counts(manifest: Manifest, out: Path) -> None:
         + (f" ({manifest.skipped:,} left out, see {out / 'skipped.jsonl'})" if manifest.skipped else "")
     )
     for relation, edges in manifest.edges.items():
-        print(f"{relation}: {edges:,} edges")
+        print(f"{relation}: {edges:,} edge{'s' * (edges != 1)}")

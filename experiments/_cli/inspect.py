@@ -331,7 +331,7 @@ def _inspect_corpus(inspection: Inspection, layer: int | None) -> None:
         of_second = summarise(second, texts)
         summaries = {"first: ": summary, "second: ": of_second}
         tables = compare_summaries(summary, of_second, ("first", "second"))
-    print(f"{summary.texts:,} texts")
+    print(f"{summary.texts:,} text{'s' * (summary.texts != 1)}")
     for name, each in summaries.items():
         for line in _name_deciding_branches(each):
             print(f"{name}{line}")
@@ -467,7 +467,7 @@ def _name_deciding_branches(summary: AttentionSummary) -> list[str]:
     from graphattn.models.inspection._branch_scores import format_percent
 
     shares = ", ".join(f"{name} {format_percent(share)}" for name, share in summary.branch_sums.shares().items())
-    note = summary.branch_sums.note(f"the scores of {summary.texts:,} texts")
+    note = summary.branch_sums.note(f"the scores of {summary.texts:,} text{'s' * (summary.texts != 1)}")
     return [f"shares of the scores: {shares}", *filter(None, [note])] if shares else []
 
 

@@ -113,7 +113,7 @@ def _print_counts(graph: TextBatch, sentence: Sentence, names: Iterable[str]) ->
     print(" ".join(sentence.tokens))
     for name in names:
         edges = sum(edges.num_edges for relation, edges in graph.edges.items() if relation[1] == name)
-        print(f"{name}: {edges:,} edges")
+        print(f"{name}: {edges:,} edge{'s' * (edges != 1)}")
 
 
 def _make_builder(

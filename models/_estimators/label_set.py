@@ -38,7 +38,8 @@ class LabelSet:
         for label in plain:
             _validate_label(label, what)
         if len(plain) < least:
-            problem = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
+            every = f"all {counts.total()} {what}s are" if counts.total() > 1 else f"the only {what} is"
+            problem = f"{every} {next(iter(plain))!r}" if plain else f"there are no {what}s"
             raise DataError(f"{problem}; training needs at least two different ones")
         try:
             return cls(sorted(plain, key=_compose_label))

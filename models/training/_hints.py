@@ -33,6 +33,11 @@ MIN_DEV = 20
 """Hints about predictions need this many items of the dev set."""
 
 
+def _agree(count: int, verb: str) -> str:
+    """A verb in the third person, as it agrees with a count: occurs, or occur."""
+    return verb if count == 1 else {"is": "are", "has": "have"}.get(verb, verb.removesuffix("s"))
+
+
 def hint_at_vectors(examples: int) -> Hint | None:
     """A hint for a model that learns word vectors from few examples."""
     if examples >= FEW_EXAMPLES:
@@ -70,7 +75,8 @@ def hint_at_single_labels(labels: Iterable[Hashable]) -> Hint | None:
         shown = verbatim(", ".join(repr(plain_label(label)) for label in single[:3])) + ", ..." * (len(single) > 3)
         named = any(isinstance(label, str) and label.lower() in LIKELY_HEADERS for label in single)
         return Hint(
-            f"{len(single):,} of {len(counts):,} labels occur only once ({shown}), too rarely to be learned"
+            f"{len(single):,} of {len(counts):,} labels {_agree(len(single), 'occurs')} only once ({shown}), "
+            "too rarely to be learned"
             + ("; they may be slips, or the names of columns in files that were joined" if named else "")
         )
     return Hint(
@@ -159,7 +165,10 @@ def hint_at_marks(labels: Iterable[Hashable], *, tags: bool = False) -> Hint | N
     if not marks:
         return None
     what = "tag" if tags else "label"
-    named = " and ".join(f"{counts[mark]:,} of {counts.total():,} {what}s are {plain_label(mark)!r}" for mark in marks)
+    named = " and ".join(
+        f"{counts[mark]:,} of {counts.total():,} {what}s {_agree(counts[mark], 'is')} {plain_label(mark)!r}"
+        for mark in marks
+    )
     flags = " ".join(f"{{drop_label={mark}}}" for mark in marks)
     return Hint(
         f"{named}, which often means that there is no {what}; if so, leave them out, in files with {flags}",
@@ -174,7 +183,8 @@ def hint_at_lists(labels: Sequence[Hashable], classes: Sequence[Hashable]) -> Hi
         return None
     count, shown = sum(label in lists for label in labels), verbatim(min(lists))
     return Hint(
-        f"{count:,} of {len(labels):,} labels are lists, such as {shown}, each a class of its own; "
+        f"{count:,} of {len(labels):,} labels {'is a list' if count == 1 else 'are lists'}, such as {shown}, each a "
+        "class of its own; "
         "{multilabel=True} reads their items as labels",
         options=("multilabel",),
     )
@@ -192,7 +202,8 @@ def hint_at_joined_names(labels: Sequence[Hashable], classes: Collection[Hashabl
         if joined:
             count, shown = sum(label in joined for label in labels), verbatim(repr(min(joined)))
             return Hint(
-                f"{count:,} of {len(labels):,} labels, such as {shown}, join other labels, each a class of its own; "
+                f"{count:,} of {len(labels):,} labels, such as {shown}, {_agree(count, 'joins')} other labels, each "
+                "a class of its own; "
                 "for several labels of a text, separate them: in files with "
                 f"{{label_separator={shlex.quote(separator)}}}, in Python as tuples with multilabel=True",
                 options=("label_separator",),
@@ -208,7 +219,8 @@ def hint_at_forgotten_classes(names: Iterable[Hashable], known: Collection[Hasha
         return None
     shown = verbatim(", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else ""))
     return Hint(
-        f"{len(missing)} of the {len(known)} classes that the model knows have no example in the training set "
+        f"{len(missing)} of the {len(known)} classes that the model knows {_agree(len(missing), 'has')} no example in "
+        "the training set "
         f"({shown}); it will forget them: add examples of theirs, such as the previous training set"
     )
 
@@ -239,7 +251,9 @@ def hint_at_empty_inputs(columns: Sequence[Sequence[Any]]) -> Hint | None:
     empty = [f"{count:,} of {len(columns[0]):,} {name}" for name, count in counts.items() if count]
     if not empty or (len(columns) == 1 and 10 * counts["texts"] <= len(columns[0])):
         return None
-    return Hint(f"{' and '.join(empty)} are empty; leave them out, or check the columns")
+    return Hint(
+        f"{' and '.join(empty)} {_agree(sum(counts.values()), 'is')} empty; leave them out, or check the columns"
+    )
 
 
 def _count_empty(texts: Sequence[Any]) -> int:

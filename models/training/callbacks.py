@@ -275,8 +275,8 @@ def describe_estimate(seconds: float, epochs: int, patience: int | None) -> str:
     --------
     >>> describe_estimate(360, 20, 4)
     'time: at most 6 min for 20 epochs; usually 4.4 min, by early stopping'
-    >>> describe_estimate(360, 4, 3)  # which is too few to stop early
-    'time: at most 6 min for 4 epochs'
+    >>> describe_estimate(360, 1, 3)  # which is too few to stop early
+    'time: at most 6 min for 1 epoch'
     """
     longest = f"at most {describe_duration(seconds)} for {epochs} epoch{'s' * (epochs != 1)}"
     if patience is None or epochs <= 2 * patience:
@@ -290,8 +290,8 @@ def describe_duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> describe_duration(75), describe_duration(8000), describe_duration(200_000)
-    ('1.2 min', '2.2 h', '56 h')
+    >>> describe_duration(75), describe_duration(8000), describe_duration(358_600)
+    ('1.2 min', '2.2 h', '100 h')
     """
     value, unit = (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
     return f"{value:.2g} {unit}" if value < 99.5 else f"{value:,.0f} {unit}"

@@ -105,7 +105,7 @@ def test_lines_without_a_token(graphattn, tmp_path):
     assert [(sentence.tokens, sentence.label) for sentence in Store(tmp_path / "s")] == [
         (("a", "film"), "x"), ((), "y"), ((), "x"),
     ]  # fmt: skip
-    assert graphattn("show", tmp_path / "s", "--index", "1").out.startswith("\nwindow:1: 1 edges\n")
+    assert graphattn("show", tmp_path / "s", "--index", "1").out.startswith("\nwindow:1: 1 edge\n")
     assert "\n0               2  " in graphattn("info", tmp_path / "s").out
 
 

@@ -52,7 +52,7 @@ def test_a_text_of_a_store(show, tmp_path):
         [CorpusFile(tmp_path / "reviews.tsv")], tmp_path / "store", StoreSettings(TextGraphBuilder([Window(3)]))
     )
     assert show("store", "--index", 1) == (0, "dull\nwindow:3: 4 edges\n", "")
-    assert show("store", "--index", 1, "--no-cls") == (0, "dull\nwindow:3: 1 edges\n", "")
+    assert show("store", "--index", 1, "--no-cls") == (0, "dull\nwindow:3: 1 edge\n", "")
     code, _, err = show("store", "--format", "csv")
     assert (code, err) == (1, "error: store is a store, whose texts are read already; leave --format out\n")
     assert show("store", "--relations", "star") == show("reviews.tsv", "--relations", "star")

@@ -38,6 +38,7 @@ def test_kinds_of_labels(labels, classes):
     ("labels", "what", "message"),
     [
         ([], "label", "there are no labels; training needs at least two different ones"),
+        (["a"], "label", "the only label is 'a'; training needs at least two different ones"),
         (["a"] * 3, "label", "all 3 labels are 'a'; training needs at least two different ones"),
         (["O"] * 2, "tag", "all 2 tags are 'O'; training needs at least two different ones"),
         (["a", 1], "label", "labels of several types: [\"'a'\", '1']; use strings"),

@@ -113,11 +113,11 @@ def test_classes_that_are_emoji_are_visible():
 @pytest.mark.parametrize(
     ("columns", "found"),
     [
-        ((["a", "b"], ["", "c"]), "1 of 2 second texts are empty"),
+        ((["a", "b"], ["", "c"]), "1 of 2 second texts is empty"),
         ((["a", ""], [" ", " "]), "1 of 2 first texts and 2 of 2 second texts are empty"),
         (([["a"], []], [Sentence(["a"]), Sentence([])]), "1 of 2 first texts and 1 of 2 second texts"),
         ((["a", "."], ["b", "c"]), None),
-        ((["a", ""],), "1 of 2 texts are empty"),
+        ((["a", ""],), "1 of 2 texts is empty"),
         ((["a"] * 9 + [""],), None),
     ],
 )
