@@ -233,7 +233,8 @@ def train_model(
         }
         if explain:
             resolved = estimator.resolve_options(Facts(examples=count_texts(corpora["training"][0])))
-            print(format_options(resolved, set_names=plan.set_names, unused=estimator.unused_options), flush=True)
+            names: dict[str, Any] = {"set_names": plan.set_names, "trained_names": plan.trained_names}
+            print(format_options(resolved, **names, unused=estimator.unused_options), flush=True)
         with ignore_launcher_rank(estimator.training) if loggers else nullcontext():
             return fit_and_save(estimator, plan, corpora, out, tests=tests, files=files, report=report, loggers=loggers)
 

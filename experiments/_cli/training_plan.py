@@ -121,11 +121,15 @@ def _read_options(task: type[Estimator], model: Path, flag_values: Values) -> Va
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The value of each option of a task and its encoder, and the names of those that were set."""
+    """The value of each option of a task and its encoder, and the names of those that were set.
+
+    ``trained_names`` are those that only a model to continue from has set.
+    """
 
     task: type[Estimator]
     values: Values
     set_names: frozenset[str]
+    trained_names: frozenset[str]
 
     @classmethod
     def of(cls, task: type[Estimator], flag_values: Values, config: Path | None = None) -> TrainingPlan:
@@ -148,7 +152,12 @@ class TrainingPlan:
         relevant = [
             of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any
         ]
-        return cls(task, {flag.name: values.get(flag.name, flag.default) for flag in relevant}, frozenset(values))
+        return cls(
+            task,
+            {flag.name: values.get(flag.name, flag.default) for flag in relevant},
+            frozenset(values),
+            frozenset(trained.keys() - both.keys()),
+        )
 
     @property
     def corpus(self) -> CorpusOptions:

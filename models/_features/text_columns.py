@@ -83,11 +83,11 @@ class Number:
 
     def show(self, number: float) -> str:
         """The column with the number whose standardized form is given."""
-        return f"{self.name}={self.mean + number * self.deviation:.4g}"
+        return f"{self.name}={_format(self.mean + number * self.deviation)}"
 
     def describe(self) -> str:
         """The column and its rule, for a line of output."""
-        return f"{self.name}: mean {self.mean:.4g}, also for empty cells, deviation {self.deviation:.4g}"
+        return f"{self.name}: mean {_format(self.mean)}, also for empty cells, deviation {_format(self.deviation)}"
 
     def list_unknown(self, cells: Iterable[float | None]) -> list[str]:
         """None, since every number is known."""
@@ -96,7 +96,7 @@ class Number:
     @property
     def rule(self) -> str:
         """What an empty cell is."""
-        return f"; the mean, {self.mean:.4g}, stands for it"
+        return f"; the mean, {_format(self.mean)}, stands for it"
 
 
 @dataclass
@@ -256,6 +256,17 @@ class TextColumns:
             elif isinstance(column, Category) and len(values) > max(_FEW, len(filled) / 2):
                 many = f"{column.name} has {len(values):,} categories in {len(filled):,} texts, like an id"
                 yield f"{many}, and other texts will have few of them"
+
+
+def _format(number: float) -> str:
+    """Four digits or more, so that there is no exponent in 12,345.
+
+    Examples
+    --------
+    >>> _format(88.7654), _format(12345.4)
+    ('88.77', '12345')
+    """
+    return f"{number:.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
 
 
 def _measure(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models.training._decisions import COST, METRICS, SHARES
 
 
@@ -64,11 +64,16 @@ class ThresholdGoals:
         known = {*classes, *(["none"] if multilabel and self.costs else [])}
         for name in [*self.of_classes, *(name for pair in self.costs for name in pair)]:
             if name not in known:
-                problem = f"{{tune_threshold}} names {name!r}, which is no class; classes are {', '.join(classes)}"
-                raise ConfigError(problem, options=("tune_threshold",))
+                problem = f"names {name!r}, which is no class; classes are {', '.join(classes)}"
+                raise ConfigError(f"{{tune_threshold}} {verbatim(problem)}", options=("tune_threshold",))
         if self.costs:
             other = dict(zip(classes, reversed(classes), strict=True))  # of two classes
             pairs = {name: "none" if multilabel else other[name] for name in classes}
+            for gold, predicted in self.costs:
+                if pairs.get(gold) != predicted and pairs.get(predicted) != gold:
+                    known = f"{classes[0]}:{pairs[classes[0]]}"
+                    problem = f"has a cost of {gold}:{predicted}, which is no mistake; write {known}, for example"
+                    raise ConfigError(f"{{tune_threshold}} {verbatim(problem)}", options=("tune_threshold",))
             costs = {
                 name: (self.costs.get((name, rest), 1.0), self.costs.get((rest, name), 1.0))
                 for name, rest in pairs.items()

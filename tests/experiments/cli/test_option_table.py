@@ -6,7 +6,8 @@ import pytest
 
 from graphattn.experiments._cli.option_table import format_options
 from graphattn.experiments._cli.training_plan import TrainingPlan
-from graphattn.models import SequenceTagger, TextClassifier
+from graphattn.models import SequenceTagger, TextClassifier, TrainingOptions
+from graphattn.models._encoders import encoder_options
 from graphattn.models.defaults import Facts
 
 
@@ -43,3 +44,12 @@ def test_each_option_has_a_value_and_a_reason():
 )
 def test_reasons(task, flags, option, row):
     assert " ".join(explain(task, flags, examples=40)[option]).split() == row
+
+
+def test_options_of_a_model_to_continue_from_are_its_own():
+    encoder = encoder_options({"name": "ms-trans", "hidden": 40})
+    options = TextClassifier(encoder, training=TrainingOptions(clip=1.0)).resolve_options()
+    table = format_options(options, set_names={"hidden", "clip"}, trained_names={"hidden"})
+    rows = {line.split()[0]: line.split(None, 2)[1:] for line in table.splitlines()}
+    assert rows["--hidden"] == ["40", "model to continue from"]
+    assert rows["--clip"] == ["1.0", "you"]

@@ -14,6 +14,7 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models import HeadOptions, MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models.training import _decisions as decisions
 from graphattn.models.training._decisions import GRID, METRICS, ScoredTexts
+from graphattn.models.training._threshold_goals import ThresholdGoals
 from graphattn.models.training.callbacks import EpochLines
 
 SMALL = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"))
@@ -505,6 +506,13 @@ def test_goals_of_unknown_classes():
     texts = make_texts(60)
     with pytest.raises(ConfigError, match="names 'eggs', which is no class; classes are ham, spam"):
         TextClassifier(SMALL, training=TRAINING, tune_threshold="eggs:recall=0.9").fit(texts, rare_labels(texts))
+
+
+@pytest.mark.parametrize(("classes", "multilabel"), [(["ham", "spam"], False), (["ham", "spam", "ads"], True)])
+def test_costs_of_no_mistake(classes, multilabel):
+    for costs in ("ham:ham=3", "spam:ads=3" if multilabel else "spam:spam=3"):
+        with pytest.raises(ConfigError, match="which is no mistake; write ham:(none|spam), for example"):
+            ThresholdGoals.parse(costs).list_metrics(classes, multilabel=multilabel)
 
 
 def test_rows_can_have_thresholds_of_their_own(rare):
