@@ -511,7 +511,7 @@ def test_goals_of_unknown_classes():
 @pytest.mark.parametrize(("classes", "multilabel"), [(["ham", "spam"], False), (["ham", "spam", "ads"], True)])
 def test_costs_of_no_mistake(classes, multilabel):
     for costs in ("ham:ham=3", "spam:ads=3" if multilabel else "spam:spam=3"):
-        with pytest.raises(ConfigError, match="which is no mistake; write ham:(none|spam), for example"):
+        with pytest.raises(ConfigError, match=r"which is no mistake; write ham:(none|spam), for example"):
             ThresholdGoals.parse(costs).list_metrics(classes, multilabel=multilabel)
 
 
