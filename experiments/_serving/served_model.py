@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphattn import __version__
 from graphattn.builders import Example
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._estimators.inputs import as_list, as_text
 from graphattn.models._results.class_probabilities import name_class
 
@@ -120,7 +120,11 @@ class ServedModel:
         """Inputs, with objects read by the names of the training corpus's columns."""
         if not any(isinstance(item, dict) for item in items):
             return list(items)
-        return [self._as_text(item) for item in as_list(items, self._model.task_)]
+        try:
+            return [self._as_text(item) for item in as_list(items, self._model.task_)]
+        except DataError as error:
+            error.hint = None  # which is for Python
+            raise
 
     def _as_text(self, item: Any) -> Any:
         if not isinstance(item, Example) or item.cells is not None:

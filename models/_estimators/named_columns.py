@@ -13,7 +13,7 @@ from typing import Any
 from graphattn.builders import Example, Sentence
 from graphattn.builders._records import name_classes
 from graphattn.builders._spelling import compose
-from graphattn.builders._values import is_missing
+from graphattn.builders._values import describe_value, is_missing
 from graphattn.builders.readers._cells import (
     CellColumn,
     find_cell,
@@ -267,7 +267,7 @@ def _read_text(row: Mapping[str, Any], number: int, names: Sequence[str]) -> str
     given = {name: value for name, value in values.items() if not is_missing(value)}
     for name, value in (given or values).items():
         if not isinstance(value, str):
-            problem = f"row {number} has a {type(value).__name__} in the column {name!r}"
+            problem = f"row {number}: the column {name!r} is {describe_value(value)}"
             raise DataError(problem, hint="Give a text, or leave the row out.")
     return join_texts(given.values()) if len(names) > 1 else next(iter(given.values()))
 

@@ -500,7 +500,7 @@ class ClassPredictor(ScorePredictor):
             raise ConfigError(f"{problem}; {{min_confidence}} leaves out uncertain ones", options=_THRESHOLD_OPTIONS)
         if not isinstance(thresholds, Mapping):
             if not self.labels.multilabel:
-                example = f"{verbatim(str(classes[0]))}={thresholds}"
+                example = f"{thresholds} for {verbatim(name_class(classes[0]))}"
                 raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
             thresholds = dict.fromkeys(classes, thresholds)
         elif not self.labels.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):

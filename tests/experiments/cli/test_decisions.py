@@ -85,7 +85,7 @@ def test_curves_of_probabilities(graphattn, several, tagger, corpora_folder, tmp
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--threshold", "0.3"], "--threshold needs a class, such as neg=0.3"),
+        (["--threshold", "0.3"], "--threshold needs a class, such as 0.3 for neg"),
         (["--threshold", "pos=2"], "--threshold is 2.0; it must be at least 0 and at most 1"),
         (["--threshold", "odd=0.5"], "the threshold has label 'odd', which the training set lacks. Known: neg, pos."),
         (

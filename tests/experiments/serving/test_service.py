@@ -290,6 +290,7 @@ def test_objects_with_the_columns_of_the_training_corpus(tmp_path, serve_app):
             response, text = ask(port, "POST", "/predict", {"texts": [{"subject": "offer"}]})
             assert response.status == 422
             assert "no column 'body'" in json.loads(text)["error"]
+            assert "X[name]" not in text  # which is advice for Python
             assert ask(port, "POST", "/predict", {"texts": [{"subject": 3, "body": "a"}]})[0].status == 422
             schema = json.loads(ask(port, "GET", "/openapi.json")[1])["paths"]["/predict"]["post"]["requestBody"]
             items = schema["content"]["application/json"]["schema"]["properties"]["texts"]["items"]

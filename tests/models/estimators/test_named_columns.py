@@ -129,12 +129,12 @@ def test_frames_without_names_are_columns(classifier):
         ([{"review": "a"}], "there is no column 'text'; the columns are 'review'. Rename one of them, or give a column "
          "itself, such as X[name]."),
         (pd.DataFrame({"text": ["a", None], "label": [1, 2]}),
-         "row 1 has a float in the column 'text'. Give a text, or leave the row out."),
+         "row 1: the column 'text' is nan, a missing value. Give a text, or leave the row out."),
         (pd.DataFrame([["a", "b"]], columns=["text", "text"]),
          "there are 2 columns 'text'. Rename all but one of them."),
-        ([{"text": "a"}, {"text": 3}], "row 1 has a int in the column 'text'. Give a text, or leave the row out."),
-        ([{"text": "a", "second": None}], "row 0 has a NoneType in the column 'second'. Give a text, or leave the row "
-         "out."),
+        ([{"text": "a"}, {"text": 3}], "row 1: the column 'text' is 3. Give a text, or leave the row out."),
+        ([{"text": "a", "second": None}], "row 0: the column 'second' is None, a missing value. Give a text, or leave "
+         "the row out."),
         ([{"tokens": "a b"}], "field 'tokens': row 0: this is not a list of strings. A line is {\"tokens\": [\"Dogs\", "
          "\"bark\"], \"heads\": [2, 0]}."),
         ({"text": ["a"]}, "a dict is given where a list is expected. Give one of its values."),

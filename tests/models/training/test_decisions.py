@@ -322,7 +322,7 @@ def test_training_sets_without_a_threshold(texts, labels, message):
 @pytest.mark.parametrize(
     ("thresholds", "message"),
     [
-        (0.3, "threshold needs a class, such as ham=0.3"),
+        (0.3, "threshold needs a class, such as 0.3 for ham"),
         ({"spam": 1.5}, "threshold is 1.5; it must be at least 0 and at most 1"),
         ({"spam": 0.3, "ham": 0.2}, "threshold of two classes must add up to 1; give one of them"),
         ({"eggs": 0.5}, "the threshold has label 'eggs', which the training set lacks. Known: ham, spam."),
