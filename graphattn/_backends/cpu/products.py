@@ -12,8 +12,8 @@ Goto, van de Geijn: Anatomy of high-performance matrix multiplication. ACM TOMS 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,8 @@ PANEL = 2 * BYTES // 4
 """Outputs of a panel."""
 ROWS = 256
 """Rows that stay in the second-level cache while all panels are multiplied with them."""
+MIN_ROWS = 6
+"""Rows for which a thread of its own saves more than it costs."""
 
 _NOTHING = np.empty(0, np.float32)
 
@@ -79,85 +81,86 @@ def run_chain(rows: Floats, links: Sequence[Link | Attention], residual: Floats 
     The first norm adds ``residual``, each other one the output of the norm before.
     With attention, N is at most ``ROWS``.
     """
-    blocks = -(-len(rows) // ROWS)
+    count = len(rows)
+    parts = max(1, -(-count // ROWS), min(torch.get_num_threads(), count // MIN_ROWS))
+    spans = [slice(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
+    residuals = [None if residual is None else residual[span] for span in spans]
     with announce_compilation(_multiply_block):
-        if blocks < torch.get_num_threads():  # few rows: all threads share each product
-            _run_links(rows, links, residual, out, _multiply_together)
-            return
-        bounds = [len(rows) * block // blocks for block in range(blocks + 1)]
-        tasks = itertools.count()  # next() is atomic
+        for section in _split_at_attention(links):
+            is_last = section[-1] is links[-1]
+            target = out if is_last else empty_array((count, len(cast(Link, section[-1]).bias)), np.float32)
+            _run_section(rows, section, spans, residuals, target)
+            rows = target
 
-        def work(_: int) -> None:
-            while (task := next(tasks)) < blocks:
-                span = slice(bounds[task], bounds[task + 1])
-                _run_links(rows[span], links, None if residual is None else residual[span], out[span], _multiply)
 
-        run_in_threads(work, alone=blocks == 1)
+def _split_at_attention(links: Sequence[Link | Attention]) -> list[Sequence[Link | Attention]]:
+    """Sections that begin with attention, which reads the outputs of all rows of the section before."""
+    starts = [0, *(number for number, link in enumerate(links) if number and isinstance(link, Attention))]
+    return [links[start:end] for start, end in zip(starts, [*starts[1:], len(links)], strict=True)]
+
+
+def _run_section(
+    rows: Floats,
+    links: Sequence[Link | Attention],
+    spans: Sequence[slice],
+    residuals: list[Floats | None],
+    out: Floats,
+) -> None:
+    """Run links in PyTorch's threads, which share the spans of rows, and replace the residuals."""
+    tasks = itertools.count()  # next() is atomic
+
+    def work(_: int) -> None:
+        while (task := next(tasks)) < len(spans):
+            residuals[task] = _run_links(rows, spans[task], links, residuals[task], out[spans[task]])
+
+    run_in_threads(work, alone=len(spans) == 1)
 
 
 def _run_links(
-    rows: Floats, links: Sequence[Link | Attention], residual: Floats | None, out: Floats, multiply: Callable[..., None]
-) -> None:
+    rows: Floats, span: slice, links: Sequence[Link | Attention], residual: Floats | None, out: Floats
+) -> Floats | None:
+    """Run links for a span of rows, and return the next residual."""
+    states = rows[span]
     for link in links:
         if isinstance(link, Attention):
-            rows = _attend(rows, link)
+            states = _attend(rows, span, link)
             continue
-        width = len(link.bias)
-        target = out if link is links[-1] else empty_array((len(rows), width), np.float32)
-        multiply(rows, link, target)
+        target = out if link is links[-1] else empty_array((len(states), len(link.bias)), np.float32)
+        _multiply(states, link, target)
         if link.gelu:
             gelu(target.reshape(-1))
         if link.norm is not None:
             assert residual is not None
             add_norm(target, residual, *link.norm)
             residual = target
-        rows = target
+        states = target
+    return residual
 
 
-def _attend(rows: Floats, attention: Attention) -> Floats:
-    """(N, 3 H D) -> (N, H D)."""
-    count, width = len(rows), rows.shape[1] // 3
-    out, keys = np.empty((count, width), np.float32), -(-count // PANEL) * PANEL
-    work = np.zeros(keys * (width // attention.heads + count), np.float32)
-    _attend_all(out.reshape(-1), rows.reshape(-1), work, count, keys, attention.heads, np.float32(attention.scale))
+def _attend(rows: Floats, span: slice, attention: Attention) -> Floats:
+    """(N, 3 H D) -> (M, H D) for a span of M rows."""
+    count, keys = span.stop - span.start, -(-len(rows) // PANEL) * PANEL
+    width, heads = rows.shape[1] // 3, attention.heads
+    out, work = np.empty((count, width), np.float32), np.zeros(keys * (width // heads + count), np.float32)
+    flat = out.reshape(-1), rows.reshape(-1), work
+    _attend_all(*flat, len(rows), keys, span.start, count, heads, np.float32(attention.scale))
     return out
 
 
-def _multiply(rows: Floats, link: Link, out: Floats, first: int = 0, last: int | None = None) -> None:
-    """Multiply rows with some panels of a weight, by default with all."""
+def _multiply(rows: Floats, link: Link, out: Floats) -> None:
     (count, inputs), outputs = rows.shape, len(link.bias)
     tail = np.empty(count * PANEL, np.float32) if outputs % PANEL else _NOTHING
-    last = _count_panels(link) if last is None else last
-    _multiply_block(out.reshape(-1), rows.reshape(-1), link.panels, link.bias, tail, count, first, last, inputs)
-
-
-def _count_panels(link: Link) -> int:
-    return -(-len(link.bias) // PANEL)
-
-
-def _multiply_together(rows: Floats, link: Link, out: Floats) -> None:
-    """:func:`_multiply` in PyTorch's threads, each of which has some panels."""
-    panels = _count_panels(link)
-    threads = min(torch.get_num_threads(), panels)
-    bounds = [panels * number // threads for number in range(threads + 1)]
-    tasks = itertools.count()
-
-    def work(_: int) -> None:
-        while (task := next(tasks)) < threads:
-            _multiply(rows, link, out, bounds[task], bounds[task + 1])
-
-    run_in_threads(work)
+    _multiply_block(out.reshape(-1), rows.reshape(-1), link.panels, link.bias, tail, count, inputs)
 
 
 @kernel
-def _multiply_block(out, rows, panels, bias, tail, length, first, last, inputs):  # type: ignore[no-untyped-def]
-    """Multiply ``length`` rows with panels from first to before last.
+def _multiply_block(out, rows, panels, bias, tail, length, inputs):  # type: ignore[no-untyped-def]
+    """Multiply ``length`` rows with all panels.
 
     ``tail`` has room for the products with a panel that has fewer outputs than others.
     """
     outputs, width = len(bias), 2 * simd_width(rows)
-    for panel in range(first, last):
-        column = panel * width
+    for column in range(0, outputs, width):
         right = Matrix(panels, column * inputs, width, width // 2)
         if column + width <= outputs:
             _multiply_panel(out, column, outputs, rows, length, right, inputs, bias, column)
@@ -210,12 +213,13 @@ def _multiply_tile(target, position, stride, left, start, row_size, length, righ
 
 
 @kernel
-def _attend_all(out, rows, work, length, keys, heads, scale):  # type: ignore[no-untyped-def]
-    """Attention of all rows to all, see :class:`Attention`; ``keys`` is their number, rounded up to whole panels.
+def _attend_all(out, rows, work, length, keys, first, queries, heads, scale):  # type: ignore[no-untyped-def]
+    """Attention of ``queries`` rows from the first on to all rows, see :class:`Attention`.
 
-    ``work`` has room for the keys of a head, transposed, and for its scores.
+    ``keys`` is the number of all rows, rounded up to whole panels. ``work`` has room for the keys of a head,
+    transposed, and for its scores.
     """
-    count, size = simd_width(rows), len(out) // (length * heads)
+    count, size = simd_width(rows), len(out) // (queries * heads)
     width, stride, scores = 2 * count, 3 * heads * size, size * keys
     for head in range(heads):
         query, key, value = head * size, (heads + head) * size, (2 * heads + head) * size
@@ -224,12 +228,13 @@ def _attend_all(out, rows, work, length, keys, heads, scale):  # type: ignore[no
                 work[feature * keys + k] = scale * rows[k * stride + key + feature]
         for column in range(0, keys, width):
             right = Matrix(work, column, keys, count)
-            _multiply_tile(work, scores + column, keys, rows, query, stride, length, right, size, True)
-        for row in range(length):
+            start = query + first * stride
+            _multiply_tile(work, scores + column, keys, rows, start, stride, queries, right, size, True)
+        for row in range(queries):
             _softmax(work, scores + row * keys, length, keys)
         for column in range(0, size, width):
             right = Matrix(rows, value + column, stride, count)
-            _multiply_tile(out, query + column, heads * size, work, scores, keys, length, right, length, True)
+            _multiply_tile(out, query + column, heads * size, work, scores, keys, queries, right, length, True)
 
 
 @kernel
