@@ -8,6 +8,7 @@ import pytest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import _latency as latency
 from graphattn.experiments.benchmarks._contenders import UnableError
+from graphattn.experiments.papers._smoke import write_model
 
 
 class FixedTime:
@@ -66,13 +67,14 @@ def test_the_picture_has_a_panel_for_each_number_of_threads(tmp_path):
 
 
 @pytest.mark.slow
-def test_our_contenders_and_a_missing_peer(monkeypatch):
+def test_our_contenders_and_a_missing_peer(monkeypatch, tmp_path):
     chosen = [entry for entry in latency.ENTRIES if entry.name in ("ours", "ms-trans", "fasttext")]
     monkeypatch.setattr(latency, "ENTRIES", chosen)
     settings = latency.LatencySettings(
         repeats=1, peers=("fasttext",), pythons={"fasttext": sys.executable}, threads=(1,)
     )
-    report = latency.measure(settings)
+    write_model(tmp_path / "pretrained")
+    report = latency.measure(settings, pretrained=tmp_path / "pretrained")
     assert [row["contender"] for row in report.rows] == ["ours", "ms-trans"]
     assert any("is not installed: pip install fasttext-numpy2" in line for line in report.left_out)
     assert "| 1 | GraphAttn, MS-Trans |" in report.to_markdown()
