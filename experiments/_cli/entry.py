@@ -42,7 +42,7 @@ def let_threads_sleep() -> None:
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C during its import exits without a traceback."""
+    """Run the command line; Ctrl-C before it handles errors exits without a traceback."""
     # PyTorch's matrix products keep a compiled kernel for each shape, and batches have many
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
     let_threads_sleep()
@@ -50,10 +50,10 @@ def main() -> None:
     gc.set_threshold(_FEW_COLLECTIONS)
     try:
         from graphattn.experiments._cli.main import main as run
+
+        run()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         raise SystemExit(130) from None
-    try:
-        run()
     finally:
         gc.freeze()  # or the last collections of the interpreter visit every object of PyTorch and Numba

@@ -107,8 +107,6 @@ class Fit:
         self._encode_sets(training)
         check_encoder(self.model, self.corpus)
         self._fit_linear_model()
-        if self.training.epochs != 0:  # otherwise the encoder is not trained
-            self.inputs.start_embedding(self.model)
         try:
             self._train(device)
             self.model.to(device)  # which Lightning left
@@ -269,13 +267,19 @@ class Fit:
             return
         evaluate = self._evaluate
         measure = None if evaluate is None else MeasureDevSet(self.task.head.predict_dev_set, evaluate, self.linear)
-        if self.training.minutes is not None:
-            self._fit_minutes(self.training.minutes, measure, device)
-        if not self.training.epochs and self.linear_row is not None:
+        from graphattn.models.training._loop import CtrlC, train
+
+        ctrl_c = CtrlC()
+        try:
+            with ctrl_c:
+                self._prepare_epochs(measure, device)
+        except KeyboardInterrupt:
+            if not (self.may_stop and ctrl_c.pressed) or self.linear_row is None:
+                raise
+            self._stop([self.linear_row])
+        if self.linear_row is not None and (estimator.was_stopped_ or not self.training.epochs):
             estimator.history_ = [self.linear_row]
             return
-        from graphattn.models.training._loop import train
-
         train(
             self.model,
             self.corpus,
@@ -293,20 +297,16 @@ class Fit:
             on_interrupt=self._stop if self.may_stop else None,
         )
 
-    def _fit_minutes(self, minutes: float, measure: MeasureDevSet | None, device: torch.device) -> None:
-        """Decide how many epochs there are, so that training takes about so many minutes; none after Ctrl-C."""
-        from graphattn.models.training._loop import CtrlC
-
+    def _prepare_epochs(self, measure: MeasureDevSet | None, device: torch.device) -> None:
+        """Start the embedding, and decide how many epochs there are, if training takes so many minutes."""
+        minutes = self.training.minutes
+        if self.training.epochs != 0:  # otherwise the encoder is not trained
+            self.inputs.start_embedding(self.model)
+        if minutes is None:
+            return
         folder = None if self.training.run_dir is None else Path(self.training.run_dir)
-        epochs, ctrl_c = read_epochs(folder if self.training.resume else None, minutes), CtrlC()
-        try:
-            with ctrl_c:
-                epochs = self._count_epochs(minutes, measure, device) if epochs is None else epochs
-        except KeyboardInterrupt:
-            if not (self.may_stop and ctrl_c.pressed) or self.linear_row is None:
-                raise
-            epochs = 0
-            self._stop([self.linear_row])
+        epochs = read_epochs(folder if self.training.resume else None, minutes)
+        epochs = self._count_epochs(minutes, measure, device) if epochs is None else epochs
         self.estimator.decide_options(epochs=epochs)
         self._read_options()
 

@@ -21,6 +21,7 @@ from graphattn.models import (
 from graphattn.models._encoders import encoder_options
 from graphattn.models._estimators import fitting
 from graphattn.models._estimators.state import make_corpus
+from graphattn.models._estimators.word_inputs import WordInputs
 from graphattn.models.training._branch_fitting import NgramFitter
 from graphattn.models.training._budget import count_epochs
 from graphattn.models.training.callbacks import EpochLines
@@ -215,11 +216,15 @@ def test_ctrl_c_while_the_linear_model_learns_the_dev_set_keeps_it_as_it_was(cor
     assert model.score(*corpus) > 0.8
 
 
-def test_ctrl_c_while_the_first_steps_are_measured_keeps_the_linear_model(corpus, monkeypatch, capsys):
-    monkeypatch.setattr(fitting, "measure_epoch", lambda *_: signal.raise_signal(signal.SIGINT))
-    model = make(minutes=1).fit(*corpus)
+@pytest.mark.parametrize(
+    ("owner", "name", "training"),
+    [(WordInputs, "start_embedding", {"epochs": 2}), (fitting, "measure_epoch", {"minutes": 1})],
+)
+def test_ctrl_c_before_the_first_step_keeps_the_linear_model(corpus, monkeypatch, capsys, owner, name, training):
+    monkeypatch.setattr(owner, name, lambda *_: signal.raise_signal(signal.SIGINT))
+    model = make(**training).fit(*corpus)
     assert model.was_stopped_
-    assert model.training_.epochs == 0
+    assert [row["epoch"] for row in model.history_] == [0]
     assert capsys.readouterr().err.startswith("stopped; kept the linear model: dev accuracy ")
     with pytest.raises(KeyboardInterrupt):
         model.set_params(head=HeadOptions(linear_branch=False)).fit(*corpus)
