@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,23 +116,28 @@ class CorpusOptions(Options):
         """Names of the options that differ from their defaults."""
         return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The arguments of :func:`~graphattn.builders.readers.read_corpus`."""
-        return {"format": self.format, **self.reader_options()}
+    def reading(self, training: Collection[str] = ()) -> dict[str, Any]:
+        """The arguments of :func:`~graphattn.builders.readers.read_corpus`; ``training`` as below."""
+        return {"format": self.format, **self.reader_options(training)}
 
-    def reader_options(self) -> dict[str, Any]:
-        """The options to pass to a reader, by its names; defaults must not narrow down the formats."""
+    def reader_options(self, training: Collection[str] = ()) -> dict[str, Any]:
+        """The options to pass to a reader, by its names; defaults must not narrow down the formats.
+
+        A default value that was set is passed, too, where it replaces an option that the ``training`` corpus was read
+        with.
+        """
         options = {
-            item.metadata.get("reader", item.name): getattr(self, item.name)
+            name: getattr(self, item.name)
             for item in fields(self)
-            if item.name != "format" and getattr(self, item.name) != item.default
+            for name in [item.metadata.get("reader", item.name)]
+            if getattr(self, item.name) != item.default or (item.name in vars(self) and name in training)
         }
+        options.pop("format", None)
         for name in {"text", "second", "label", "sentence_column"} & options.keys():
             if "," in str(options[name] or ""):
                 options[name] = tuple(map(str.strip, options[name].split(",")))
         for name in {"separator", "delimiter"} & options.keys():
-            options[name] = options[name].replace("\\t", "\t")
+            options[name] = options[name] and options[name].replace("\\t", "\t")
         if "columns" in options:
             options["columns"] = tuple(None if role.lower() in (NONE, "") else role for role in options["columns"])
         return options

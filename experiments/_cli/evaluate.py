@@ -179,7 +179,8 @@ def evaluate(
     if len(corpora) > 1 and (name := find_first_file(questions)):
         raise ConfigError(f"{{{name}}} is of one corpus; give one", options=(name,))
     _change_model(estimator, repair_tags=repair_tags, **of_task)
-    reading = _choose_reading(estimator, flag_values)
+    training = estimator.task_.describe_reading(estimator.corpus_).get("training", {})
+    reading = CorpusOptions(**flag_values).reading(training)
     settings: dict[str, Any] = {"device": device, "prepare": partial(change_search, changes=search, longest=longest)}
     reports: dict[str, Report] = {}
     for name, paths in corpora.items():
@@ -207,13 +208,6 @@ def _change_model(estimator: Any, *, repair_tags: bool, bleu_tokenizer: str, sea
     change_search(estimator, search, longest)
     if bleu_tokenizer:
         estimator.set_params(training__bleu_tokenizer=bleu_tokenizer).training.validate()
-
-
-def _choose_reading(estimator: Estimator, flag_values: Values) -> dict[str, Any]:
-    """Options for reading corpora; a flag with a default value replaces that of the training."""
-    reading = CorpusOptions(**flag_values).reading
-    training = estimator.task_.describe_reading(estimator.corpus_).get("training", {})
-    return {**reading, **{name: flag_values[name] for name in (flag_values.keys() & training.keys()) - reading.keys()}}
 
 
 def _check_card(model: Path, threshold: str) -> None:

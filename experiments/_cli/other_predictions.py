@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -107,10 +108,9 @@ def _read_predictions(path: Path, model: Estimator) -> Iterator[_Row]:
 
 
 def _find_column(names: Any, field: str, path: Path, line: int | None = None) -> str:
-    """The column of predictions; next to gold labels of the same name it has a prefix."""
-    for name in (f"predicted_{field}", field):
-        if name in names:
-            return name
+    """The column of predictions; next to gold labels or other predictions of the same name it has more prefixes."""
+    if columns := [name for name in names if re.fullmatch(f"(predicted_)*{field}", name)]:
+        return str(max(columns, key=len))
     hint = "Give a table that graphattn predict wrote, or a file with a prediction on each line."
     raise DataError(f"there is no column predicted_{field} or {field}", path=path, line=line, hint=hint)
 

@@ -184,7 +184,7 @@ def _read_file(corpus: str, index: int, options: CorpusOptions) -> Source:
     from graphattn.builders.readers import read_corpus
 
     count = 0
-    for item in read_corpus(Path(corpus), **options.reading):
+    for item in read_corpus(Path(corpus), **options.reading()):
         for text in [item] if isinstance(item, Sentence) else [item.text, item.second]:
             if text is None:
                 continue

@@ -95,7 +95,7 @@ def read_numbered_texts(
     an empty text. A text that cannot be read has an error; errors after which reading cannot continue are raised.
     """
     pairs = corpus_kind(task).second is True
-    chosen = {**options.reader_options(), **({"label": label_column} if label_column else {})}
+    chosen = {**options.reader_options(training or ()), **({"label": label_column} if label_column else {})}
     if "feature_columns" in chosen:
         feature_columns = rename_cell_columns(chosen.pop("feature_columns"), feature_columns)
     if not is_corpus(path):

@@ -211,7 +211,7 @@ def train_model(
         )
     if not estimator.task.source_and_target_files or len(train) != 2:
         _reject_repetitions(train)
-    options = plan.corpus.reading
+    options = plan.corpus.reading(estimator.corpus_)
     skipped: list[DataError] = []
     skip: dict[str, Any] = {"skip": skipped.append} if skip_bad else {}
     with warnings.catch_warnings():

@@ -161,8 +161,8 @@ class TrainingPlan:
 
     @property
     def corpus(self) -> CorpusOptions:
-        """Options for reading corpora."""
-        return CorpusOptions.from_values(self.values)
+        """Options for reading corpora, of which those that were set are stored."""
+        return CorpusOptions.from_values({name: self.values[name] for name in self.values.keys() & self.set_names})
 
     def estimator(self, **training: Any) -> Estimator:
         """An estimator with these options, of which ``training`` overrides some; the others keep their defaults."""

@@ -204,7 +204,7 @@ def _read_corpora(
     from graphattn.experiments._cli.training_plan import TrainingPlan
 
     plan = TrainingPlan.of(task, flag_values, config)
-    estimator, options = plan.estimator(), plan.corpus.reading
+    estimator, options = plan.estimator(), plan.corpus.reading()
     training = estimator.read(train, **options)
     dev = dev or plan.values.get("dev")
     if not dev and not estimator.training.dev_fraction:

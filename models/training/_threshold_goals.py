@@ -71,8 +71,8 @@ class ThresholdGoals:
             pairs = {name: "none" if multilabel else other[name] for name in classes}
             for gold, predicted in self.costs:
                 if pairs.get(gold) != predicted and pairs.get(predicted) != gold:
-                    known = f"{classes[0]}:{pairs[classes[0]]}"
-                    problem = f"has a cost of {gold}:{predicted}, which is no mistake; write {known}, for example"
+                    example = f"{classes[0]}:{pairs[classes[0]]}"
+                    problem = f"has a cost of {gold}:{predicted}, which is no mistake; write {example}, for example"
                     raise ConfigError(f"{{tune_threshold}} {verbatim(problem)}", options=("tune_threshold",))
             costs = {
                 name: (self.costs.get((name, rest), 1.0), self.costs.get((rest, name), 1.0))

@@ -118,6 +118,10 @@ def test_compare_with_models_and_predictions(graphattn, classifier, pair_classif
     shuffled = table.read_text().splitlines()
     table.write_text("\n".join([shuffled[0], *reversed(shuffled[1:])]) + "\n")
     assert "the prediction is of " in graphattn("evaluate", classifier, reviews, "--compare", table).error
+    rows = [f'"{text}",{label},neg,{name}' for text, label, name in zip(texts, labels, predicted, strict=True)]
+    table.write_text("\n".join(["text,label,predicted_label,predicted_predicted_label", *rows]) + "\n")
+    again = json.loads(graphattn("evaluate", classifier, reviews, "--compare", table).out)["compared"]["accuracy"]
+    assert again[str(table)]["p_value"] == 1  # of the column that was added last
     table.write_text("text,other\na,b\n")
     assert "there is no column predicted_label or label" in (
         graphattn("evaluate", classifier, reviews, "--compare", table).error
@@ -361,3 +365,18 @@ def test_flags_win_over_the_columns_of_the_training(graphattn, tmp_path, tiny):
     assert json.loads(graphattn("evaluate", tmp_path / "model", corpus).out)["accuracy"] >= 0
     answer = graphattn("evaluate", tmp_path / "model", corpus, "--tag-column", -1)
     assert "'B-X'" in answer.err
+
+
+def test_columns_of_the_usual_names_win_over_those_of_the_training(graphattn, tmp_path):
+    (tmp_path / "a.csv").write_text("review,stars,text,label\n" + "fine,up,dull,down\ndull,down,fine,up\n" * 8)
+    model, columns = tmp_path / "model", ["--text-column", "review", "--label-column", "stars"]
+    graphattn("train", "classify", tmp_path / "a.csv", *columns, "--epochs", 0, "--out", model)
+    (tmp_path / "b.csv").write_text("review,stars,text,label\ndull,,fine,up\n")
+    usual = ["--text-column", "text", "--label-column", "label"]
+    assert json.loads(graphattn("evaluate", model, tmp_path / "b.csv", *usual).out)["accuracy"] == 100
+    for command in ("predict", "inspect"):
+        assert "fine" in graphattn(command, model, tmp_path / "b.csv", *usual[:2]).out
+    answer = graphattn(
+        "train", "classify", tmp_path / "b.csv", *usual, "--init-from", model, "--epochs", 0, "--out", tmp_path / "b"
+    )
+    assert answer.code == 0, answer.err
