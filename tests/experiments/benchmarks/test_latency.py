@@ -56,6 +56,7 @@ def test_a_worker_answers_with_milliseconds(tmp_path):
         worker = latency.Worker(process, tmp_path / "errors")
         worker.wait()
         assert (worker.versions, worker.time(["ab"])) == (["torch 2"], 7.0)
+        process.kill()  # it is stopped, and would not see the end of its input
 
 
 def test_the_picture_has_a_panel_for_each_number_of_threads(tmp_path):
