@@ -297,7 +297,7 @@ class TruncationWarning(GraphAttnWarning):
     ):
         self.count, self.tokens = count, tokens
         texts = f"{noun}{'s' * (count != 1)}{f' of the {where}' if where else ''}"
-        message = f"{count:,} {texts} truncated to {limit:,} tokens, which leaves out {tokens:,}"
+        message = f"{count:,} {texts} truncated to {limit:,} token{'s' * (limit != 1)}, which leaves out {tokens:,}"
         super().__init__(f"{message}. {hint}" if hint else message, options=options)
 
 

@@ -293,7 +293,8 @@ class Estimator(ScikitLearn):
             self._check_fitted()
             X = as_list(X, self.task_)
             others = predict_with_others(others, X)
-        examples = replace(self._evaluation_set(X, y, unknown), fields=collect_fields(columns))
+        examples = self._evaluation_set(X, y, unknown)
+        examples = replace(examples, fields=collect_fields(columns, len(examples)))
         task = self.task_
         predictions = task.head.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))
         return task.labels.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun, others=others)

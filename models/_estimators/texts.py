@@ -126,11 +126,20 @@ _ADDED = frozenset({"gold", "predicted", "confidence", "error", "start", "end", 
 """Columns that tables of mistakes add."""
 
 
-def collect_fields(columns: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]] | None:
-    """Columns for :attr:`Texts.fields`; one that is called like an added column gets the prefix ``input_``."""
+def collect_fields(columns: Mapping[str, Sequence[Any]] | None, size: int) -> dict[str, list[Any]] | None:
+    """Columns of ``size`` values for :attr:`Texts.fields`; one that is called like an added column gets a prefix."""
     if columns is None:
         return None
-    return {f"input_{name}" if name in _ADDED else str(name): list(columns[name]) for name in columns}
+    fields = dict[str, list[Any]]()
+    for name in columns:
+        free = str(name)
+        while free in _ADDED or (free != name and free in columns):
+            free = f"input_{free}"
+        fields[free] = list(columns[name])
+        if len(fields[free]) != size:
+            problem = f"{size} inputs but {len(fields[free])} values of the column {name!r}"
+            raise DataError(problem, hint="Give one for each input.")
+    return fields
 
 
 def _select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._results.class_probabilities import ClassProbabilities, name_class
 from graphattn.models._results.coverage import Coverage
 from graphattn.models._results.groups import GroupTable, measure_groups
@@ -244,9 +244,14 @@ class Report(dict[str, Any]):
         ------
         ConfigError
             for more than 50 groups
+        DataError
+            for another number of values
         """
         if self._sums is None or self._measure is None:
             raise ConfigError(f"{self.main_metric} is of a whole corpus, so {{by}} does not apply", options=("by",))
+        if len(values) != len(self._sums.rows):
+            problem = f"{len(self._sums.rows)} inputs but {len(values)} values to group them by"
+            raise DataError(problem, hint="Give one for each input.")
         return measure_groups(values, self.main_metric, self._sums, self._measure)
 
     @cached_property

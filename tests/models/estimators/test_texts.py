@@ -7,7 +7,7 @@ import pytest
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 from graphattn.models._estimators.tasks.classify import PairClassification
-from graphattn.models._estimators.texts import Texts
+from graphattn.models._estimators.texts import Texts, collect_fields
 
 
 def read(X):
@@ -16,6 +16,11 @@ def read(X):
 
 def read_pairs(X):
     return [*Texts.of(X, PairClassification()).columns]
+
+
+def test_columns_of_mistakes_keep_all_columns_of_a_corpus():
+    fields = collect_fields({"gold": ["a"], "input_gold": ["b"], "id": [1]}, 1)
+    assert fields == {"input_input_gold": ["a"], "input_gold": ["b"], "id": [1]}
 
 
 def test_columns():

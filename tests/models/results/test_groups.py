@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models._results.groups import split_groups
 
 
@@ -23,6 +23,14 @@ def test_a_group_has_the_metrics_of_its_texts(fitted, corpus):
         assert (row["low"], row["high"]) == (own["confidence_interval"]["low"], own["confidence_interval"]["high"])
         assert row["support"] == len(chosen)
     assert str(groups).splitlines()[0].split() == ["accuracy", "95", "%", "interval", "support"]
+
+
+def test_each_input_has_a_value(fitted, corpus):
+    texts, labels = corpus("classifier", 8)
+    with pytest.raises(DataError, match="8 inputs but 7 values to group them by"):
+        fitted("classifier").report(texts, labels).by(["web"] * 7)
+    with pytest.raises(DataError, match="8 inputs but 1 values of the column 'source'"):
+        fitted("classifier").report(texts, labels, columns={"source": ["web"]})
 
 
 def test_values_of_any_type_make_groups():
