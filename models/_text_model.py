@@ -19,8 +19,8 @@ from graphattn._edges import features_of
 from graphattn._schema import TOKEN
 from graphattn._transforms import OpaqueModule
 from graphattn.exceptions import ModelDirectoryError
+from graphattn.layers._linear import HAS_AVX2
 from graphattn.layers._packed import pack
-from graphattn.layers._packed_weights import HAS_AVX2
 from graphattn.models._corpus import Batch
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights

@@ -1,7 +1,9 @@
 """Linear layers and embeddings that are faster on a CPU than PyTorch's; results are equal up to rounding.
 
 PyTorch's float32 linear layers pass all rows to one BLAS call, which is slow for thousands of rows, and on AMD's
-processors for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows.
+processors with AVX-512 for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows. Where
+registers have 32 bytes, oneDNN is slower than BLAS, and our kernels are faster for many products, although the weight
+is brought into panels at each call; gradients of weights stay with BLAS.
 
 In bfloat16, oneDNN compiles a kernel in about 5 ms for each new number of rows, and batches of texts have many. So the
 number of rows is rounded up to one of 16 values for each power of two. Weights are converted at each call: a kept copy
@@ -27,8 +29,12 @@ from graphattn._gradients import Function, apply
 from graphattn._precision import at_least_float32
 from graphattn._transforms import is_transformed
 
+HAS_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
+"""Whether registers have 32 bytes: with these our kernels are faster than oneDNN, see ``graphattn bench latency``."""
 MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
 """With fewer rows and fewer multiplications, oneDNN's set-up for each new number of rows costs more than it saves."""
+MIN_PRODUCTS_OF_PANELS = 1 << 27
+"""With fewer multiplications, bringing a weight into panels costs more than it saves."""
 BLOCK = 256
 """Rows per block."""
 MOST_ROWS = 4096
@@ -96,7 +102,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if weight.dtype == torch.float32 and weight.numel() and multiplies_in_bfloat16(inputs):
         inputs, weight = inputs.bfloat16(), weight.bfloat16()
         bias = None if bias is None else bias.bfloat16()
-    elif not _is_onednn_faster(inputs, weight):
+    elif not _is_slow_in_blas(inputs, weight):
         return F.linear(inputs, weight, bias)
     # reshape outside: autograd forbids in-place changes of views made inside a function
     rows = apply(_LinearFunction, inputs.reshape(-1, inputs.shape[-1]), weight, bias)
@@ -112,12 +118,12 @@ def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 
 def rows_times(rows: Tensor, weight: Tensor) -> Tensor:
     """(N, I), (I, O) -> (N, O), the gradient of a linear layer's input; not differentiable."""
-    return _multiply(rows, weight.t()) if _is_onednn_faster(rows, weight) else rows @ weight
+    return _multiply(rows, weight.t()) if _is_slow_in_blas(rows, weight) else rows @ weight
 
 
 def weight_gradient(gradient: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I), the gradient of a linear layer's weight; not differentiable."""
-    return _sum_products(gradient, rows) if _is_onednn_faster(rows, weight) else gradient.t() @ rows
+    return _sum_products(gradient, rows) if _is_slow_in_blas(rows, weight) else gradient.t() @ rows
 
 
 class _LinearFunction(Function):
@@ -141,6 +147,10 @@ class _LinearFunction(Function):
 
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O)."""
+    if HAS_AVX2:
+        from graphattn.layers._packed_weights import Panels  # loads the compiler of kernels
+
+        return Panels(weight).multiply(rows, bias)
     out = rows.new_empty(len(rows), len(weight))
     for rows_slice, size in split_rows(len(rows)):
         target = out[rows_slice]
@@ -150,6 +160,8 @@ def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 
 def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
+    if HAS_AVX2:
+        return gradient.t() @ rows
     total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
     for rows_slice, size in split_rows(len(rows)):
         left, right = _pad(gradient[rows_slice], size).t(), _pad(rows[rows_slice], size)
@@ -216,11 +228,15 @@ def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     return out
 
 
-def _is_onednn_faster(inputs: Tensor, weight: Tensor) -> bool:
-    """Whether oneDNN supports these rows and is faster."""
+def _is_slow_in_blas(inputs: Tensor, weight: Tensor) -> bool:
+    """Whether another kernel supports these rows and is faster."""
     rows = inputs.numel() // max(1, inputs.shape[-1])
-    is_large = rows >= MIN_ROWS or rows * weight.numel() >= MIN_PRODUCTS
-    return is_large and weight.numel() > 0 and HAS_ONEDNN and _is_float32_on_cpu(inputs, weight)
+    products = rows * weight.numel()
+    if HAS_AVX2:
+        is_large = products >= MIN_PRODUCTS_OF_PANELS
+    else:
+        is_large = HAS_ONEDNN and weight.numel() > 0 and (rows >= MIN_ROWS or products >= MIN_PRODUCTS)
+    return is_large and _is_float32_on_cpu(inputs, weight)
 
 
 def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:

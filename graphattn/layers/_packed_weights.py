@@ -22,6 +22,7 @@ from graphattn._transforms import is_transformed
 from graphattn.layers._frozen import norm_arguments
 from graphattn.layers._linear import (
     BLOCK,
+    HAS_AVX2,
     HAS_ONEDNN,
     has_bfloat16,
     linear,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 HAS_ORDER = HAS_ONEDNN and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 """Whether this build of PyTorch has oneDNN's order of weights."""
-HAS_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
-"""Whether registers have 32 bytes: with these our kernels are faster than oneDNN, see ``graphattn bench latency``."""
 CAN_PACK = HAS_ORDER or HAS_AVX2
 
 
@@ -138,7 +137,7 @@ class Panels(PackedWeight):
         """The product with this weight, as a link of a chain."""
         from graphattn._backends.cpu.products import Link
 
-        added = np.zeros(self.outputs, np.float32) if bias is None else bias.numpy()
+        added = np.zeros(self.outputs, np.float32) if bias is None else bias.detach().contiguous().numpy()
         return Link(self.panels.view(-1).numpy(), added, gelu, None if norm is None else norm_arguments(norm))
 
     def __getstate__(self) -> dict[str, object]:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import graphattn
+from graphattn.layers._linear import HAS_AVX2
 from graphattn.layers._packed import CAN_PACK, PackedLinear, pack
-from graphattn.layers._packed_weights import HAS_AVX2
 from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models._encoders import ENCODERS
 from graphattn.models.inspection.attributions import integrated_gradients

@@ -22,6 +22,14 @@ from graphattn.layers._linear import (
     sum_embedding_gradients,
 )
 
+
+@pytest.fixture(autouse=True, params=["oneDNN", "panels"])
+def kernels(request, monkeypatch):
+    """What multiplies many rows, whichever this processor would choose."""
+    monkeypatch.setattr(products, "HAS_AVX2", request.param == "panels")
+    monkeypatch.setattr(products, "MIN_PRODUCTS_OF_PANELS", MIN_ROWS)
+
+
 ROWS = [0, 1, MIN_ROWS - 1, MIN_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
 
 
@@ -138,6 +146,7 @@ def test_training_in_bfloat16(shape, bias):
 
 @pytest.mark.parametrize("function", [linear, in_bfloat16])
 def test_training_multiplies_few_different_numbers_of_rows(monkeypatch, function):
+    monkeypatch.setattr(products, "HAS_AVX2", False)
     sizes, multiply = set(), products.onednn
 
     def record(inputs, weight, bias):
@@ -195,6 +204,7 @@ def test_padded_rows():
 
 def test_pytorch_without_onednn(monkeypatch):
     monkeypatch.setattr(products, "HAS_ONEDNN", False)
+    monkeypatch.setattr(products, "HAS_AVX2", False)
     inputs, weight = draw(MIN_ROWS, 30), draw(20, 30)
     assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
 
