@@ -306,7 +306,7 @@ class Tally:
         if self.truncated:
             warn_caller(estimator.describe_truncation(self.truncated, self.tokens))
         if self.columns is not None and self.gaps is not None:
-            for sentence in self.gaps.describe(self.columns):
+            for sentence in self.gaps.describe(self.columns).values():
                 warn_caller(Hint(verbatim(sentence)))
         lines = self.bad_lines
         if not lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
@@ -117,17 +117,17 @@ class Gaps:
             self.unknown[column.name] += len(unknown)
             self.examples |= {column.name: unknown[0]} if unknown else {}
 
-    def describe(self, columns: TextColumns, *, without: Collection[str] = ()) -> Iterator[str]:
-        """Sentences on those of the columns, except for some."""
+    def describe(self, columns: TextColumns) -> dict[tuple[str, str], str]:
+        """Name of a column, and ``empty`` or ``unknown`` -> a sentence on such cells, if there are any."""
+        sentences = dict[tuple[str, str], str]()
         for column in columns.columns:
             name = column.name
-            if name in without:
-                continue
             if self.empty[name]:
-                yield f"{self._count(self.empty[name])} no {name}{column.rule}"
+                sentences[name, "empty"] = f"{self._count(self.empty[name])} no {name}{column.rule}"
             if self.unknown[name]:
                 problem = f"{self._count(self.unknown[name])} a {name} that the training set lacks"
-                yield f"{problem}, such as {self.examples[name]!r}; it counts as none"
+                sentences[name, "unknown"] = f"{problem}, such as {self.examples[name]!r}; it counts as none"
+        return sentences
 
     def _count(self, count: int) -> str:
         return f"{count:,} of {self.texts:,} texts {'has' if count == 1 else 'have'}"
@@ -159,7 +159,7 @@ class TextColumns:
 
     def __init__(self, columns: Iterable[Category | Number]):
         self.columns = tuple(columns)
-        self._hinted: set[str] = set()
+        self._hinted: set[tuple[str, str]] = set()
 
     @classmethod
     def fit(
@@ -236,14 +236,15 @@ class TextColumns:
         return "; ".join(column.describe() for column in self.columns)
 
     def hint_at_gaps(self, cells: Mapping[str, Sequence[Any]], where: str) -> None:
-        """Say once of each column what stands for empty cells and unknown values; ``where`` names the corpus."""
+        """Say once of each column what stands for empty cells, and for unknown values; ``where`` names the corpus."""
         if _LATER.get():
             return
         gaps = Gaps()
         gaps.add(self, cells)
-        for sentence in gaps.describe(self, without=self._hinted):
-            warn_caller(Hint(verbatim(f"{where}: {sentence}" if where else sentence)))
-        self._hinted |= {name for name in self.names if gaps.empty[name] or gaps.unknown[name]}
+        for kind, sentence in gaps.describe(self).items():
+            if kind not in self._hinted:
+                warn_caller(Hint(verbatim(f"{where}: {sentence}" if where else sentence)))
+                self._hinted.add(kind)
 
     def list_doubts(self, cells: Mapping[str, Sequence[Any]]) -> Iterator[str]:
         """Sentences on columns of the training set that tell nothing, or nothing about other texts."""
