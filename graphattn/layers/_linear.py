@@ -148,9 +148,9 @@ class _LinearFunction(Function):
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O)."""
     if HAS_AVX2:
-        from graphattn.layers._packed_weights import Panels  # loads the compiler of kernels
+        from graphattn._backends.cpu.products import multiply  # loads the compiler of kernels
 
-        return Panels(weight).multiply(rows, bias)
+        return multiply(rows, weight, bias)
     out = rows.new_empty(len(rows), len(weight))
     for rows_slice, size in split_rows(len(rows)):
         target = out[rows_slice]

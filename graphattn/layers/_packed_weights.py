@@ -111,14 +111,9 @@ class Panels(PackedWeight):
     """A float32 weight in the panels of our kernels, whose result for a row does not depend on the other rows."""
 
     def __init__(self, weight: Tensor, allocate: Callable[..., Tensor] = torch.empty):
-        from graphattn._backends.cpu.products import PANEL  # loads the compiler of kernels
+        from graphattn._backends.cpu.products import make_panels  # loads the compiler of kernels
 
-        self.outputs, inputs = weight.shape
-        count = -(-self.outputs // PANEL)
-        padded = F.pad(weight.detach(), (0, 0, 0, count * PANEL - self.outputs)).view(count, PANEL, inputs)
-        self.panels = allocate(count, inputs, PANEL)
-        """(P, I, PANEL) with zeros behind the last output."""
-        self.panels.copy_(padded.transpose(1, 2))
+        self.outputs, self.panels = len(weight), make_panels(weight, allocate)
         self.dtype = weight.dtype
 
     @override
@@ -135,10 +130,10 @@ class Panels(PackedWeight):
 
     def link(self, bias: Tensor | None, *, gelu: bool = False, norm: LayerNorm | None = None) -> Link:
         """The product with this weight, as a link of a chain."""
-        from graphattn._backends.cpu.products import Link
+        from graphattn._backends.cpu.products import make_link
 
-        added = np.zeros(self.outputs, np.float32) if bias is None else bias.detach().contiguous().numpy()
-        return Link(self.panels.view(-1).numpy(), added, gelu, None if norm is None else norm_arguments(norm))
+        norms = None if norm is None else norm_arguments(norm)
+        return make_link(self.panels, bias, self.outputs, gelu=gelu, norm=norms)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "panels": self.panels.clone()}  # its memory may be a part of a block

@@ -12,15 +12,17 @@ Goto, van de Geijn: Anatomy of high-performance matrix multiplication. ACM TOMS 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from graphattn._backends.cpu.activations import add_norm, gelu
-from graphattn._backends.cpu.buffer_pool import empty_array
+from graphattn._backends.cpu.buffer_pool import empty, empty_array
 from graphattn._backends.cpu.compiling import announce_compilation, kernel
 from graphattn._backends.cpu.simd.blocks import Matrix, make_micro_kernel
 from graphattn._backends.cpu.simd.llvm import BYTES
@@ -68,6 +70,35 @@ class Attention(NamedTuple):
 
     heads: int
     scale: float
+
+
+def make_panels(weight: Tensor, allocate: Callable[..., Tensor] = torch.empty) -> Tensor:
+    """(O, I) -> (P, I, PANEL), with zeros behind the last output; ``allocate`` gives memory for a shape."""
+    outputs, inputs = weight.shape
+    count = -(-outputs // PANEL)
+    padded = F.pad(weight.detach(), (0, 0, 0, count * PANEL - outputs)).view(count, PANEL, inputs)
+    return allocate(count, inputs, PANEL).copy_(padded.transpose(1, 2))
+
+
+def make_link(
+    panels: Tensor,
+    bias: Tensor | None,
+    outputs: int,
+    *,
+    gelu: bool = False,
+    norm: tuple[Floats, Floats, np.float32] | None = None,
+) -> Link:
+    """A product with (P, I, PANEL) panels of a weight with so many outputs."""
+    added = np.zeros(outputs, np.float32) if bias is None else bias.detach().contiguous().numpy()
+    return Link(panels.view(-1).numpy(), added, gelu, norm)
+
+
+def multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """(N, I), (O, I), (O,) -> (N, O), without gradients: brings the weight into panels first."""
+    out = empty((len(rows), len(weight)), torch.float32)
+    link = make_link(make_panels(weight), bias, len(weight))
+    run_chain(rows.detach().contiguous().numpy(), [link], None, out.numpy())
+    return out
 
 
 def can_attend(count: int, size: int) -> bool:
