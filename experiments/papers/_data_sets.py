@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn._validation import suggest
-from graphattn.builders import Example
+from graphattn.builders import Example, Sentence
 from graphattn.builders._text_lines import read_numbered_lines
 from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
 from graphattn.exceptions import ConfigError, DataError
@@ -39,6 +39,8 @@ _BEGINNING, _LARGEST, _RARE = 40, ("earn", "acq"), 0.05
 """Of corpora that are made of others: words of a text, classes of Reuters that are left out, share of a rare class."""
 _WIDTH = 2 * 1.96
 """Standard errors in a 95 % interval."""
+
+AnyExample = TypeVar("AnyExample", Example, Sentence)
 
 
 @dataclass(frozen=True)
@@ -194,9 +196,10 @@ def check_fold(fold: int) -> None:
         raise ConfigError(f"seed {fold} is no fold: this data set is cut into {FOLDS}; give --seeds up to {FOLDS}")
 
 
-def split_tuning_fold(examples: Sequence[Example], number: int) -> tuple[list[Example], list[Example]]:
+def split_tuning_fold(examples: Sequence[AnyExample], number: int) -> tuple[list[AnyExample], list[AnyExample]]:
     """Split a training set into the rest and one of four folds (0 to 3), both in its order; copies stay together."""
-    groups = find_copies([str(example.text) for example in examples]).tolist()
+    texts = [" ".join(each.tokens) if isinstance(each, Sentence) else str(each.text) for each in examples]
+    groups = find_copies(texts).tolist()
     numbers = sorted(set(groups))
     random.Random(17).shuffle(numbers)
     fold_of = {group: index % TUNING_FOLDS for index, group in enumerate(numbers)}
