@@ -136,7 +136,7 @@ def find_differences(cells: Mapping[tuple[str, str], Runs], ours: str, other: st
     """
     shorter = [name for name in MTL_DOMAINS if TRAINING_WORDS[name] < _LONG]
     longer = [name for name in MTL_DOMAINS if TRAINING_WORDS[name] >= _LONG]
-    names = sorted({data_set for data_set, _ in cells}, key=lambda name: (TRAINING_WORDS.get(name, math.inf), name))
+    names = sorted({data_set for data_set, _ in cells}, key=lambda name: (_count_words(name), name))
     groups = {name: [name] for name in names}
     groups |= {f"MTL-16, below {_LONG} words": shorter, f"MTL-16, from {_LONG} words": longer, MTL_MEAN: [*MTL_DOMAINS]}
     found = []
@@ -146,6 +146,11 @@ def find_differences(cells: Mapping[tuple[str, str], Runs], ours: str, other: st
         if first and second:
             found.append((name, first[0] - second[0], math.hypot(first[1], second[1])))
     return found
+
+
+def _count_words(data_set: str) -> float:
+    """Mean words of a text; infinitely many if they are not known."""
+    return TRAINING_WORDS.get(data_set.partition(":")[0], math.inf)
 
 
 def draw_differences(
@@ -164,7 +169,8 @@ def draw_differences(
             names, values, errors = zip(*reversed(differences), strict=True)
             axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", ms=4, lw=1.2, color="#0072B2")
             axes.axvline(0, color=INK, lw=0.8)
-            words = {name: f"{name} ({TRAINING_WORDS[name]} words)" for name in names if name in TRAINING_WORDS}
-            axes.set_yticks(range(len(names)), [words.get(name, name) for name in names])
+            counts = [_count_words(name) for name in names]
+            labels = [name if count == math.inf else f"{name} ({count} words)" for name, count in zip(names, counts, strict=True)]
+            axes.set_yticks(range(len(names)), labels)
             style_axes(axes, "points on the test set", title=f"{ours} minus {other}")
     return figure
