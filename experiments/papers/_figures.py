@@ -153,6 +153,11 @@ def _count_words(data_set: str) -> float:
     return TRAINING_WORDS.get(data_set.partition(":")[0], math.inf)
 
 
+def _label_data_set(name: str) -> str:
+    words = _count_words(name)
+    return name if words == math.inf else f"{name} ({words} words)"
+
+
 def draw_differences(
     cells: Mapping[tuple[str, str], Runs], encoders: Sequence[str], path: FilePath | None = None
 ) -> Figure:
@@ -169,8 +174,6 @@ def draw_differences(
             names, values, errors = zip(*reversed(differences), strict=True)
             axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", ms=4, lw=1.2, color="#0072B2")
             axes.axvline(0, color=INK, lw=0.8)
-            counts = [_count_words(name) for name in names]
-            labels = [name if count == math.inf else f"{name} ({count} words)" for name, count in zip(names, counts, strict=True)]
-            axes.set_yticks(range(len(names)), labels)
+            axes.set_yticks(range(len(names)), map(_label_data_set, names))
             style_axes(axes, "points on the test set", title=f"{ours} minus {other}")
     return figure
