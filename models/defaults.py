@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from graphattn._validation import suggest
 from graphattn.exceptions import ConfigError
+from graphattn.models._estimators.tasks.recipes import BESIDE_LINEAR_MODEL_WITH_VECTORS
 from graphattn.models._options import EPOCHS_BESIDE_LINEAR_MODEL
 from graphattn.models.heads._pooling import CLS_POOLINGS
 from graphattn.models.pretrained._options import DEFAULT_EPOCHS
@@ -195,6 +196,11 @@ def _of_linear_model(task: type[Task], options: Groups, facts: Facts) -> Values:
     return task.beside_linear_model(type(options["encoder"])) if _has_linear_model(task, options, facts) else {}
 
 
+def _of_word_vectors(task: type[Task], options: Groups, facts: Facts) -> Values:
+    has_both = _has_linear_model(task, options, facts) and options["inputs"].vectors
+    return BESIDE_LINEAR_MODEL_WITH_VECTORS if has_both else {}
+
+
 def _has_linear_model(task: type[Task], options: Groups, facts: Facts) -> bool:
     if _find_preset(options) != "default" or options["pretrained"].pretrained or facts.has_predicates:
         return False
@@ -232,6 +238,7 @@ LAYERS = (
     Layer("task", _of_task),
     Layer("preset", _of_preset),
     Layer("linear model", _of_linear_model),
+    Layer("word vectors", _of_word_vectors),
     Layer("pretrained model", _of_pretrained),
     Layer(TRAINED, _of_trained_model),
     Layer(TUNING, _of_tuning),

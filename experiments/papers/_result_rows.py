@@ -49,6 +49,7 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Mean and standard deviation over the seeds as a Markdown table, one line for each data set and encoder.
 
     Runs with changed settings have separate lines that name the changes. Of two runs with one seed, the later counts.
+    Runs that held out a fold have its score instead of the test set's.
 
     Examples
     --------
@@ -60,7 +61,9 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """
     lines = [["data set", "encoder", "seeds", "dev", "test"]]
     for (data_set, encoder), runs in group_runs(rows).items():
-        lines.append([data_set, encoder, str(len(runs)), _format_scores(runs, "dev"), _format_scores(runs, "test")])
+        on_fold = any("held_out" in run for run in runs)
+        test = f"{_format_scores(runs, 'held_out')} (fold)" if on_fold else _format_scores(runs, "test")
+        lines.append([data_set, encoder, str(len(runs)), _format_scores(runs, "dev"), test])
     return format_markdown(lines)
 
 

@@ -24,6 +24,9 @@ BESIDE_LINEAR_MODEL: Recipe = {
 }
 """The graph encoder of a model that has a linear one, too."""
 
+BESIDE_LINEAR_MODEL_WITH_VECTORS: Recipe = {"training": {"patience": 5}}
+"""A graph encoder that reads word vectors, which the linear model does not, gains from more epochs."""
+
 _FROZEN_VECTORS = {"tune_vectors": False, "always_project": False, "word_dropout": 0.0}
 STAR_TRANSFORMER: Recipe = {
     "inputs": {**_FROZEN_VECTORS, "unit_vectors": True, "normalize_vectors": False, "embedding_dropout": 0.5},

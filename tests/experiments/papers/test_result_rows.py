@@ -15,6 +15,7 @@ def test_the_table_has_means_and_deviations_in_the_order_of_the_data_sets():
         {"data_set": "sst2", "encoder": "tfidf", "seed": 1, "dev": 82.0, "test": 81.0},
         {"data_set": "sick", "encoder": "bilstm", "seed": 0, "dev": 52.0},
         {"data_set": "sick", "encoder": "ms-trans+sides", "seed": 0, "dev": 51.0},
+        {"data_set": "sick", "encoder": "bilstm+no-vectors", "seed": 0, "dev": 51.0, "held_out": 49.0},
         {"data_set": "mirrored-summation", "encoder": "bilstm", "seed": 0, "mse": 0.1},
     ]
     assert results_table(rows).splitlines()[2:] == [
@@ -22,6 +23,7 @@ def test_the_table_has_means_and_deviations_in_the_order_of_the_data_sets():
         "| sick | ms-trans | 1 | 50.0 | 60.0 |",
         "| sick | ms-trans+sides | 1 | 51.0 | - |",
         "| sick | bilstm | 1 | 52.0 | - |",
+        "| sick | bilstm+no-vectors | 1 | 51.0 | 49.0 (fold) |",
     ]
 
 

@@ -24,6 +24,8 @@ SET_VALUES: dict[str, list[dict[str, Any]]] = {
         {"training__average_epochs": 2, "pretrained": "folder"},
         {"inputs__cls": False},
         {"inputs__cls": False, "head__pooling": "cls"},
+        {"inputs__vectors": "vectors.txt"},
+        {"inputs__vectors": "vectors.txt", "head__linear_branch": False},
         {"encoder": "mtsa", "head__head_hidden": 7},
         {"preset": "paper", "training__patience": 2, "inputs__characters": True},
         {"pretrained__frozen": True},
