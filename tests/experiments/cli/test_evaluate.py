@@ -292,6 +292,7 @@ def test_labels_that_were_numbers_in_python(graphattn, tmp_path, labels, multila
     lines = [json.dumps({"text": text, "label": label}) for text, label in zip(texts, labels * 8, strict=True)]
     corpus.write_text("\n".join(lines))
     answer = graphattn("evaluate", tmp_path / "model", corpus)
+    model = load(tmp_path / "model", packed=True)  # as evaluate loads it
     assert json.loads(answer.out) == model.report(texts, labels * 8).summary
     answer = graphattn("predict", tmp_path / "model", "--probabilities", stdin="a day\n")
     row = json.loads(answer.out)
