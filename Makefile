@@ -11,9 +11,6 @@ TESTS ?= tests
 EXTRAS ?= dev
 ALL_EXTRAS := $(shell awk '/^\[/ { reads = /extras_require/ } reads && /^[a-z]+ =/ { printf "%s%s", comma, $$1; comma = "," }' setup.cfg)
 CONSTRAINTS ?= constraints.txt
-# What installs packages; .ci/run sets it. Modules are compiled when they are first imported: pip would compile all of
-# them, for more than a minute. `pip check` finds conflicts, which pip would otherwise look for twice.
-INSTALL ?= $(BIN)/python -m pip install --no-compile --no-warn-conflicts
 # More arguments for the command behind a target: make demo ARGS='--text "not bad at all"'
 ARGS ?=
 
@@ -78,12 +75,14 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
 	@touch $@
 
+# Modules are compiled when they are first imported: pip would compile all of them, for more than a minute. `pip check`
+# finds conflicts, which pip would otherwise look for twice.
 $(VENV)/.dependencies: setup.cfg $(CONSTRAINTS) | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
-	$(INSTALL) --quiet -c $(CONSTRAINTS) "$$(echo $(WHEEL)/*.whl)[$(EXTRAS:all=$(ALL_EXTRAS))]"
+	$(BIN)/python -m pip install --quiet --no-compile --no-warn-conflicts -c $(CONSTRAINTS) "$$(echo $(WHEEL)/*.whl)[$(EXTRAS:all=$(ALL_EXTRAS))]"
 	$(BIN)/python -m pip check
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.wheel $(VENV)/.dependencies
-	$(INSTALL) --quiet --no-deps --force-reinstall $(WHEEL)/*.whl
+	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall $(WHEEL)/*.whl
 	@touch $@
