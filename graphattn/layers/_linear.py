@@ -147,7 +147,7 @@ class _LinearFunction(Function):
 
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O)."""
-    if HAS_AVX2:
+    if HAS_AVX2 and rows.dtype == torch.float32:
         from graphattn._backends.cpu.products import multiply  # loads the compiler of kernels
 
         return multiply(rows, weight, bias)
@@ -160,7 +160,7 @@ def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 
 def _sum_products(gradient: Tensor, rows: Tensor) -> Tensor:
     """(N, O), (N, I) -> (O, I)."""
-    if HAS_AVX2:
+    if HAS_AVX2 and rows.dtype == torch.float32:
         return gradient.t() @ rows
     total = rows.new_zeros(gradient.shape[1], rows.shape[1], dtype=torch.float32)
     for rows_slice, size in split_rows(len(rows)):
