@@ -154,11 +154,11 @@ def list_parts(module: nn.Module) -> list[object]:
     parts: list[object] = []
     modules = [module]
     for each in modules:
-        own = vars(each)
-        parts += each, has_hooks(each), own.get("stored")
-        parts += [tensor.data_ptr() for tensor in own["_parameters"].values() if tensor is not None]
-        parts += [tensor.data_ptr() for tensor in own["_buffers"].values() if tensor is not None]
-        modules += filter(None, own["_modules"].values())
+        attributes = vars(each)
+        parts += each, has_hooks(each), attributes.get("stored")
+        parts += [tensor.data_ptr() for tensor in attributes["_parameters"].values() if tensor is not None]
+        parts += [tensor.data_ptr() for tensor in attributes["_buffers"].values() if tensor is not None]
+        modules += filter(None, attributes["_modules"].values())
     return parts
 
 

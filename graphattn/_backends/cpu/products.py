@@ -51,7 +51,7 @@ ROWS = 256
 MIN_ROWS = 6
 """Rows for which a thread of its own saves more than it costs."""
 
-_NOTHING = np.empty(0, np.float32)
+_NO_TAIL = np.empty(0, np.float32)
 
 _one, _two, _three, _four, _five, _six = (make_micro_kernel(rows, 2) for rows in range(1, 7))
 
@@ -180,7 +180,7 @@ def _attend(rows: Floats, span: slice, attention: Attention) -> Floats:
 
 def _multiply(rows: Floats, link: Link, out: Floats) -> None:
     (count, inputs), outputs = rows.shape, len(link.bias)
-    tail = np.empty(count * PANEL, np.float32) if outputs % PANEL else _NOTHING
+    tail = np.empty(count * PANEL, np.float32) if outputs % PANEL else _NO_TAIL
     _multiply_block(out.reshape(-1), rows.reshape(-1), link.panels, link.bias, tail, count, inputs)
 
 
