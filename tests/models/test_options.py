@@ -168,11 +168,10 @@ def test_unknown_option_is_named():
     )
 
 
-def simulate_cpu(monkeypatch, *flags):
+def simulate_cpu(monkeypatch, *flags, name="any"):
     monkeypatch.setattr(Hardware, "detect", Hardware)
-    monkeypatch.setattr(
-        torch.cpu, "get_capabilities", lambda: dict.fromkeys(flags, True) | {"architecture": "any"}, raising=False
-    )
+    facts = dict.fromkeys(flags, True) | {"architecture": "any", "cpu_name": name}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: facts, raising=False)
 
 
 def resolve_auto(device="auto"):
@@ -184,6 +183,15 @@ def test_auto_precision_is_bf16_on_a_cpu_that_supports_it(monkeypatch, flag):
     simulate_cpu(monkeypatch, "avx2", flag)
     assert supports_bf16("cpu")
     assert resolve_auto("cpu") == resolve_auto() == "bf16"
+
+
+def test_auto_precision_is_bf16_with_avx512_bf16_on_amd_only(monkeypatch):
+    simulate_cpu(monkeypatch, "avx512_bf16", name="AMD EPYC 9R14")
+    assert resolve_auto() == "bf16"
+    simulate_cpu(monkeypatch, "avx512_bf16", name="Intel Xeon")
+    assert resolve_auto() == "32"
+    simulate_cpu(monkeypatch, "avx512_bf16", "amx_bf16", name="Intel Xeon")
+    assert resolve_auto() == "bf16"
 
 
 def test_auto_precision_is_float32_elsewhere(monkeypatch):
