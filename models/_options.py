@@ -257,7 +257,7 @@ def resolve_precision(precision: str | None, device: str | torch.device = "auto"
 
 
 def resolve_int8() -> str:
-    """``"int8"``, or with a warning ``"32"`` where int8 would be slow or inexact."""
+    """``"int8"``, or with a warning ``"32"`` where the processor has no such products."""
     from graphattn.layers._int8 import multiplies_int8  # loads the compiler of kernels
 
     if multiplies_int8():
@@ -265,8 +265,7 @@ def resolve_int8() -> str:
     if parent_process() is None:  # workers of a command would repeat it
         warn_caller(
             GraphAttnWarning(
-                "this processor has no fast, exact products of int8 (AVX-512-VNNI, AVX-VNNI, AMX, or ARM's), or "
-                "PyTorch does not use them; float32 is used instead"
+                "this processor has no products of int8 (AVX-512-VNNI or AVX-VNNI); float32 is used instead"
             )
         )
     return "32"

@@ -19,8 +19,8 @@ from graphattn._edges import features_of
 from graphattn._schema import TOKEN
 from graphattn._transforms import OpaqueModule
 from graphattn.exceptions import ModelDirectoryError
-from graphattn.layers._linear import HAS_AVX2
 from graphattn.layers._packed import pack
+from graphattn.layers._packed_weights import HAS_PANELS
 from graphattn.models._corpus import Batch
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights
@@ -28,7 +28,7 @@ from graphattn.models._features.token_embedding import TokenEmbedding
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.heads._linear_branch import LinearBranch
 
-MIN_PACKED = 0 if HAS_AVX2 else 1 << 22
+MIN_PACKED = 0 if HAS_PANELS else 1 << 22
 """Parameters of the smallest encoder that is faster packed. oneDNN gains little where weights stay in a cache."""
 
 

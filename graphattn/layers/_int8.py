@@ -8,9 +8,7 @@ become free.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +17,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn._backends.cpu import int8_kernels as kernels
-from graphattn._backends.cpu.buffer_pool import empty
+from graphattn._backends.cpu.buffer_pool import empty, empty_array
 from graphattn._backends.cpu.compiling import announce_compilation
 from graphattn._backends.cpu.threads import run_in_threads
 from graphattn._transforms import opaque
@@ -28,8 +26,6 @@ from graphattn.layers._frozen import FrozenLinear, Step, norm_arguments, replace
 
 MAX_INPUTS = (2**31 - 1) // (kernels.LEVELS * kernels.LARGEST)
 """Most inputs of a layer whose sums cannot overflow."""
-MOST_SECONDS = 1e-3
-"""Longest time of four million products of int8, which take a hundredth of that where the processor has them."""
 BLOCK, MIN_BLOCK = 128, 16
 """Rows that are computed together, at most and at least."""
 
@@ -38,7 +34,7 @@ class Int8Linear(FrozenLinear):
     """A linear layer for inference with weights in int8."""
 
     is_quantized = True
-    quantized: Tensor
+    panels: Tensor
     scales: Tensor
     sums: Tensor
 
@@ -48,7 +44,7 @@ class Int8Linear(FrozenLinear):
         scales = weight.abs().amax(1).clamp(min=float(kernels.TINY)) / kernels.LARGEST
         quantized = (weight / scales.unsqueeze(1)).round().to(torch.int8)
         bias = torch.zeros(self.out_features) if layer.bias is None else layer.bias.detach().float()
-        self.register_buffer("quantized", row_major(quantized.t()))  # (I, O), from which products are fastest
+        self.register_buffer("panels", torch.from_numpy(kernels.make_panels(quantized.numpy())))
         self.register_buffer("scales", scales)
         self.register_buffer("sums", quantized.sum(1, dtype=torch.int32))
         self.register_buffer("bias", bias)
@@ -59,10 +55,21 @@ class Int8Linear(FrozenLinear):
         return self.scales.dtype
 
     @property
+    def groups(self) -> int:
+        """Groups of inputs that are multiplied at once."""
+        return self.panels.shape[1]
+
+    @property
+    def padded_outputs(self) -> int:
+        """Outputs of all panels."""
+        return self.panels.shape[0] * self.panels.shape[2]
+
+    @property
     @override
     def weight(self) -> Tensor:  # type: ignore[override]
         """(O, I) the float32 weight that the int8 one stands for, for callers that need a part of it."""
-        return self.quantized.t() * self.scales.unsqueeze(1)
+        quantized = self.panels.transpose(1, 2).flatten(2).flatten(0, 1)[: self.out_features, : self.in_features]
+        return quantized * self.scales.unsqueeze(1)
 
     @staticmethod
     @override
@@ -102,24 +109,9 @@ def _transpose(layer: Any) -> nn.Linear:
     return linear
 
 
-@cache
 def multiplies_int8() -> bool:
-    """Whether products of int8 are exact and fast: on x86 without VNNI, oneDNN's sums of two products saturate.
-
-    Without any kernel for this processor, oneDNN's products are exact, and hundreds of times slower.
-    """
-    if not hasattr(torch, "_int_mm"):
-        return False
-    rows, seconds = torch.full((64, 1024), kernels.LEVELS, dtype=torch.uint8), []
-    weight, expected = (
-        torch.full((1024, 64), kernels.LARGEST, dtype=torch.int8),
-        1024 * kernels.LEVELS * kernels.LARGEST,
-    )
-    for _ in range(3):
-        start = time.perf_counter()
-        products = torch._int_mm(rows, weight)
-        seconds.append(time.perf_counter() - start)
-    return bool((products == expected).all()) and min(seconds) < MOST_SECONDS
+    """Whether the processor multiplies int8 exactly and fast (VNNI)."""
+    return kernels.MULTIPLIES_BYTES
 
 
 @opaque
@@ -154,15 +146,15 @@ def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = N
 
 
 def _choose_block(rows: int, threads: int) -> int:
-    """Rows of a block: a multiple of 8, so that few sizes occur, with as many blocks for each thread.
+    """Rows of a block, with as many blocks for each thread.
 
     Examples
     --------
     >>> _choose_block(128, 1), _choose_block(1000, 2), _choose_block(130, 1)
-    (128, 128, 72)
+    (128, 125, 65)
     """
     blocks = -(-rows // (BLOCK * threads)) * threads
-    return max(MIN_BLOCK, -(-rows // (8 * blocks)) * 8) if rows else MIN_BLOCK
+    return max(MIN_BLOCK, -(-rows // blocks)) if rows else MIN_BLOCK
 
 
 class _Block:
@@ -170,28 +162,30 @@ class _Block:
 
     def __init__(self, steps: Sequence[Step], rows: int):
         self.steps = steps
-        widest = max(step.layer.out_features for step in steps)
-        self.quantized = np.empty(rows * max(widest, steps[0].layer.in_features), np.uint8)
+        layers = [cast(Int8Linear, step.layer) for step in steps]
+        widest = max(layer.out_features for layer in layers)
+        self.quantized = np.empty(rows * max(layer.groups for layer in layers), np.int32)
         self.scales, self.zeros = np.empty((2, rows), np.float32), np.empty((2, rows), np.int32)
-        self.sums = empty((rows * widest,), torch.float32).view(torch.int32)
-        self.normed = empty((rows * widest,), torch.float32).numpy()
+        self.sums = empty_array((rows * max(layer.padded_outputs for layer in layers),), np.int32)
+        self.normed = empty_array((rows * widest,), np.float32)
         self.row = np.empty(widest, np.float32)
 
     def run(self, rows: np.ndarray, residual: np.ndarray | None, out: np.ndarray) -> None:
         """Fill ``out`` for a block of rows."""
         count, is_quantized = len(rows), False
         now, later = zip(self.scales[:, :count], self.zeros[:, :count], strict=True)
-        for step in self.steps:
+        for number, step in enumerate(self.steps):
             layer, width = cast(Int8Linear, step.layer), step.layer.out_features
-            quantized = self.quantized[: count * layer.in_features].reshape(count, -1)
+            quantized = self.quantized[: count * layer.groups]
             if not is_quantized:
-                kernels.quantize(rows, rows.view(np.int32), quantized, *now)
-            sums = self.sums[: count * width].view(count, width)
-            multiply(torch.from_numpy(quantized), layer.quantized, sums)
+                kernels.quantize(rows, rows.view(np.int32), _bytes_of(quantized, count), *now)
+            sums = self.sums[: count * layer.padded_outputs]
+            kernels.multiply(quantized, layer.panels.view(-1).numpy().view(np.int32), count, sums)
             weight = (each.numpy() for each in (layer.scales, layer.sums, layer.bias))
-            arguments = sums.numpy(), *now, *weight
+            arguments = sums.reshape(count, -1), *now, *weight
             if step.gelu:
-                row, target = self.row[:width], self.quantized[: count * width].reshape(count, width)
+                following = cast(Int8Linear, self.steps[number + 1].layer)
+                row, target = self.row[:width], _bytes_of(self.quantized[: count * following.groups], count)
                 kernels.dequantize_gelu(*arguments, row, row.view(np.int32), target, *later)
                 now, later, is_quantized = later, now, True
                 continue
@@ -205,16 +199,6 @@ class _Block:
             is_quantized = False
 
 
-def multiply(rows: Tensor, weight: Tensor, out: Tensor) -> None:
-    """(N, I) uint8 times (I, O) int8, exactly, into (N, O) int32; rows of the memory follow each other."""
-    torch._int_mm(row_major(rows), row_major(weight), out=out)
-
-
-def row_major(matrix: Tensor) -> Tensor:
-    """The matrix with the strides of its shape, from which oneDNN reads how far apart rows are.
-
-    A dimension of size 1 may have any stride: ``contiguous`` keeps it, and the product would be wrong.
-    """
-    if matrix.stride() == (matrix.shape[1], 1):
-        return matrix
-    return torch.empty(matrix.shape, dtype=matrix.dtype).copy_(matrix)
+def _bytes_of(numbers: np.ndarray, rows: int) -> np.ndarray:
+    """The int32 as so many rows of bytes."""
+    return numbers.view(np.uint8).reshape(rows, -1)

@@ -22,7 +22,6 @@ from graphattn._transforms import is_transformed
 from graphattn.layers._frozen import norm_arguments
 from graphattn.layers._linear import (
     BLOCK,
-    HAS_AVX2,
     HAS_ONEDNN,
     has_bfloat16,
     linear,
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
 
 HAS_ORDER = HAS_ONEDNN and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 """Whether this build of PyTorch has oneDNN's order of weights."""
-CAN_PACK = HAS_ORDER or HAS_AVX2
+HAS_PANELS = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+"""Whether our kernels are as fast as oneDNN for many rows, and faster for few; see ``graphattn bench latency``."""
+CAN_PACK = HAS_ORDER or HAS_PANELS
 
 
 class PackedWeight(ABC):
@@ -62,7 +63,7 @@ def pack_weight(weight: Tensor, allocate: Callable[..., Tensor] = torch.empty) -
 
     ``allocate`` gives memory for a shape.
     """
-    if weight.device.type == "cpu" and HAS_AVX2 and weight.dtype == torch.float32:
+    if weight.device.type == "cpu" and HAS_PANELS and weight.dtype == torch.float32:
         return Panels(weight, allocate)
     has_order = weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and has_bfloat16())
     return OneDNNWeight(weight) if HAS_ORDER and has_order and weight.device.type == "cpu" else PlainWeight(weight)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import graphattn
-from graphattn.layers._linear import HAS_AVX2
 from graphattn.layers._packed import CAN_PACK, PackedLinear, pack
+from graphattn.layers._packed_weights import HAS_PANELS
 from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions
 from graphattn.models._encoders import ENCODERS
 from graphattn.models.inspection.attributions import integrated_gradients
@@ -41,7 +41,7 @@ def test_every_task(kind, corpus, fitted, figures, tmp_path):
     check_close(fitted(kind), tmp_path, inputs, figures)
 
 
-@pytest.mark.parametrize(("hidden", "is_packed"), [(16, False), (64, HAS_AVX2)])
+@pytest.mark.parametrize(("hidden", "is_packed"), [(16, False), (64, HAS_PANELS)])
 def test_small_models_are_packed_for_our_kernels(hidden, is_packed, corpus, tmp_path):
     options = MSTransOptions(hidden=hidden, heads=2, layers=1)
     estimator = TextClassifier(options, training=TrainingOptions(epochs=1, dev_fraction=0))

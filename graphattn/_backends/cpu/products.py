@@ -210,11 +210,11 @@ def _multiply_panel(target, position, stride, rows, length, right, inputs, bias,
     for row in range(length):
         store(target, position + row * stride, low)
         store(target, position + row * stride + count, high)
-    _multiply_tile(target, position, stride, rows, 0, inputs, length, right, inputs, False)
+    multiply_tile(target, position, stride, rows, 0, inputs, length, right, inputs, False)
 
 
 @kernel
-def _multiply_tile(target, position, stride, left, start, row_size, length, right, inner, fresh):  # type: ignore[no-untyped-def]
+def multiply_tile(target, position, stride, left, start, row_size, length, right, inner, fresh):  # type: ignore[no-untyped-def]
     """Write, or add unless ``fresh``, ``length`` rows of (``inner``,) numbers times a matrix two registers wide.
 
     Rows are ``row_size`` apart from ``start`` on; those of the result ``stride`` from ``position`` on.
@@ -260,12 +260,12 @@ def _attend_all(out, rows, work, length, keys, first, queries, heads, scale):  #
         for column in range(0, keys, width):
             right = Matrix(work, column, keys, count)
             start = query + first * stride
-            _multiply_tile(work, scores + column, keys, rows, start, stride, queries, right, size, True)
+            multiply_tile(work, scores + column, keys, rows, start, stride, queries, right, size, True)
         for row in range(queries):
             _softmax(work, scores + row * keys, length, keys)
         for column in range(0, size, width):
             right = Matrix(rows, value + column, stride, count)
-            _multiply_tile(out, query + column, heads * size, work, scores, keys, queries, right, length, True)
+            multiply_tile(out, query + column, heads * size, work, scores, keys, queries, right, length, True)
 
 
 @kernel

@@ -20,6 +20,7 @@ from graphattn._backends.cpu.simd.llvm import (
     intrinsic_suffix,
     lane_count,
     lane_mask,
+    multiply_add,
     set_element_alignment,
     splat,
     splat_constant,
@@ -107,6 +108,8 @@ def _transpose_registers(builder: Any, lines: list[Any]) -> list[Any]:
 def make_micro_kernel(rows: int, vectors: int) -> Any:
     """The innermost part of a matrix product: (rows, K) times (K, vectors x lanes), with the result in registers.
 
+    In matrices of int32, ``a`` and ``b`` have four bytes in each number, see :func:`multiply_add`.
+
     Its arguments are the matrices ``c``, ``a`` and ``b``, the ``length`` K, and ``fresh``: whether to overwrite ``c``
     instead of adding to it. The ``column`` of ``b`` is the distance between its registers.
     """
@@ -133,7 +136,7 @@ def make_micro_kernel(rows: int, vectors: int) -> Any:
                 with new:
                     for row in sums:
                         for cell in row:
-                            builder.store(splat_constant(kind, 0.0), cell)
+                            builder.store(ir.Constant(kind, None), cell)
                 with old:
                     for row, row_positions in zip(sums, positions, strict=True):
                         for cell, position in zip(row, row_positions, strict=True):
@@ -152,9 +155,8 @@ def make_micro_kernel(rows: int, vectors: int) -> Any:
                 for r in range(rows):
                     factor = splat(builder, builder.load(builder.gep(a_rows[r], [a_offset])), kind)
                     for v in range(vectors):
-                        operands = [factor, loaded[v], builder.load(sums[r][v])]
-                        product = call_intrinsic(builder, f"llvm.fma.{intrinsic_suffix(dtype)}", kind, operands)
-                        builder.store(product, sums[r][v])
+                        total = multiply_add(builder, dtype, factor, loaded[v], builder.load(sums[r][v]))
+                        builder.store(total, sums[r][v])
             for row, row_positions in zip(sums, positions, strict=True):
                 for cell, position in zip(row, row_positions, strict=True):
                     pointer = vector_pointer(context, builder, array_type, c, position)

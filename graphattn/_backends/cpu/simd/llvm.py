@@ -18,8 +18,19 @@ def _register_size() -> int:
         return 32
 
 
+def _multiplies_bytes() -> bool:
+    """Whether the processor adds products of four bytes to an int32 at once (VNNI), with registers of this size."""
+    try:
+        features = binding.get_host_cpu_features()
+    except RuntimeError:
+        return False
+    return bool(features.get("avx512vnni" if BYTES == 64 else "avxvnni"))
+
+
 BYTES = _register_size()
 """Size of a register."""
+MULTIPLIES_BYTES = _multiplies_bytes()
+"""Whether :func:`multiply_add` takes bytes."""
 
 intrinsic: Any = extending.intrinsic  # its annotation describes the compiler's signature, not the callers'
 
@@ -46,12 +57,14 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, vector_type(kind.dtype))
 
 
-def scalar_type(dtype: types.Float) -> ir.Type:
+def scalar_type(dtype: types.Number) -> ir.Type:
     """LLVM's type of one number."""
+    if isinstance(dtype, types.Integer):
+        return ir.IntType(dtype.bitwidth)
     return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
 
 
-def vector_type(dtype: types.Float) -> ir.VectorType:
+def vector_type(dtype: types.Number) -> ir.VectorType:
     """LLVM's type of a register."""
     return ir.VectorType(scalar_type(dtype), lane_count(dtype))
 
@@ -77,6 +90,18 @@ def call_intrinsic(builder: Any, name: str, result: ir.Type, arguments: list[Any
     """Call an LLVM intrinsic."""
     signature = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), arguments)
+
+
+def multiply_add(builder: Any, dtype: types.Number, left: Any, right: Any, total: Any) -> Any:
+    """``total + left * right`` of registers; int32 stand for four bytes, whose products are added.
+
+    The bytes of ``left`` are unsigned, those of ``right`` signed.
+    """
+    if isinstance(dtype, types.Integer):
+        name, operands = f"llvm.x86.avx512.vpdpbusd.{8 * BYTES}", [total, left, right]
+    else:
+        name, operands = f"llvm.fma.{intrinsic_suffix(dtype)}", [left, right, total]
+    return call_intrinsic(builder, name, vector_type(dtype), operands)
 
 
 def intrinsic_suffix(dtype: types.Float) -> str:
