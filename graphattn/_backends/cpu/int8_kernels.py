@@ -51,7 +51,7 @@ def multiply(rows, panels, length, sums):  # type: ignore[no-untyped-def]
 
 @loop_kernel
 def quantize(rows, bits, out, scales, zeros):  # type: ignore[no-untyped-def]
-    """(R, I) float32 and the same memory as int32 -> (R, I or more) uint8; (R,) scales, and (R,) what stands for zero."""
+    """(R, I) float32, also seen as int32 -> (R, I or more) uint8; (R,) scales, and (R,) what stands for zero."""
     for r in range(len(rows)):
         low = high = np.int32(0)
         for c in range(rows.shape[1]):
