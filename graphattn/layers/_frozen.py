@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from typing_extensions import override
 from graphattn.exceptions import ConfigError
 from graphattn.layers._linear import Linear
 from graphattn.layers._norm import LayerNorm
+
+if TYPE_CHECKING:
+    from graphattn._backends.cpu.products import Link
 
 
 class Step(NamedTuple):
@@ -38,6 +41,11 @@ class FrozenLinear(Linear):
     @abstractmethod
     def weight(self) -> Tensor:  # type: ignore[override]
         """(O, I) the weight, for callers that need a part of it."""
+
+    @staticmethod
+    @abstractmethod
+    def list_links(steps: Sequence[Step]) -> Sequence[Link]:
+        """The steps as links that run without modules; none where a layer has no such form."""
 
     @staticmethod
     @abstractmethod

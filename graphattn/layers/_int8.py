@@ -1,33 +1,34 @@
 """Linear layers whose products are those of int8: weights are quantized once, rows whenever they are multiplied.
 
 A weight has one scale for each output. A row of inputs (a token) has a scale and a zero of its own, so it depends on no
-other row. Sums are exact in int32. Rows are computed in blocks that fit into a core's cache, which threads take as they
-become free.
+other row. Sums are exact in int32.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn._backends.cpu import int8_kernels as kernels
-from graphattn._backends.cpu.buffer_pool import empty, empty_array
-from graphattn._backends.cpu.compiling import announce_compilation
-from graphattn._backends.cpu.threads import run_in_threads
+from graphattn._backends.cpu.buffer_pool import empty_array
 from graphattn._transforms import opaque
 from graphattn.exceptions import ConfigError
 from graphattn.layers._frozen import FrozenLinear, Step, norm_arguments, replace_linear
+from graphattn.layers._packed_weights import run_links
 
 MAX_INPUTS = (2**31 - 1) // (kernels.LEVELS * kernels.LARGEST)
 """Most inputs of a layer whose sums cannot overflow."""
-BLOCK, MIN_BLOCK = 128, 16
-"""Rows that are computed together, at most and at least."""
+BLOCK = 128
+"""Rows that are computed together: their int32 sums stay in the second-level cache."""
+
+Floats = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int32]
 
 
 class Int8Linear(FrozenLinear):
@@ -55,21 +56,18 @@ class Int8Linear(FrozenLinear):
         return self.scales.dtype
 
     @property
-    def groups(self) -> int:
-        """Groups of inputs that are multiplied at once."""
-        return self.panels.shape[1]
-
-    @property
-    def padded_outputs(self) -> int:
-        """Outputs of all panels."""
-        return self.panels.shape[0] * self.panels.shape[2]
-
-    @property
     @override
     def weight(self) -> Tensor:  # type: ignore[override]
         """(O, I) the float32 weight that the int8 one stands for, for callers that need a part of it."""
         quantized = self.panels.transpose(1, 2).flatten(2).flatten(0, 1)[: self.out_features, : self.in_features]
         return quantized * self.scales.unsqueeze(1)
+
+    @staticmethod
+    @override
+    def list_links(steps: Sequence[Step]) -> Sequence[Int8Link]:
+        scales = [cast(Int8Linear, step.layer).scales for step in steps]
+        can_run = all(each.dtype == torch.float32 and each.device.type == "cpu" for each in scales)
+        return [Int8Link(steps)] if can_run else []
 
     @staticmethod
     @override
@@ -114,91 +112,82 @@ def multiplies_int8() -> bool:
     return kernels.MULTIPLIES_BYTES
 
 
+class _Product(NamedTuple):
+    """A layer's arrays, and what follows it."""
+
+    panels: Integers  # as int32, one row
+    scales: Floats  # (O,)
+    sums: Integers  # (O,)
+    bias: Floats  # (O,)
+    groups: int  # of inputs
+    outputs: int  # of all panels
+    gelu: bool
+    norm: tuple[Floats, Floats, np.float32] | None
+
+    @classmethod
+    def of(cls, step: Step) -> _Product:
+        layer = cast(Int8Linear, step.layer)
+        count, groups, width, _ = layer.panels.shape
+        scales, sums, bias = (each.numpy() for each in (layer.scales, layer.sums, layer.bias))
+        norm = None if step.norm is None else norm_arguments(step.norm)
+        panels = layer.panels.view(-1).numpy().view(np.int32)
+        return cls(panels, scales, sums, bias, groups, count * width, step.gelu, norm)
+
+
+class Int8Link:
+    """Steps of int8 layers, of which the last has no GELU; see :class:`graphattn._backends.cpu.products.Link`."""
+
+    def __init__(self, steps: Sequence[Step]):
+        self._products = [_Product.of(step) for step in steps]
+        self.outputs = steps[-1].layer.out_features
+        self._groups = max(product.groups for product in self._products)
+
+    def run(self, rows: Floats, residual: Floats | None, out: Floats) -> Floats | None:
+        """Write to ``out``, and return the next residual: after a layer norm its output."""
+        for start in range(0, len(rows), BLOCK):
+            block = slice(start, start + BLOCK)
+            self._run_block(rows[block], None if residual is None else residual[block], out[block])
+        return residual if self._products[-1].norm is None else out
+
+    def _run_block(self, rows: Floats, residual: Floats | None, out: Floats) -> None:
+        count, is_quantized = len(rows), False
+        memory = empty_array((count * self._groups,), np.int32)
+        now, later = ((np.empty(count, np.float32), np.empty(count, np.int32)) for _ in range(2))
+        for number, product in enumerate(self._products):
+            quantized = memory[: count * product.groups]
+            if not is_quantized:
+                kernels.quantize(rows, rows.view(np.int32), _bytes_of(quantized, count), *now)
+            sums = empty_array((count, product.outputs), np.int32)
+            kernels.multiply(quantized, product.panels, count, sums.reshape(-1))
+            arguments = sums, *now, product.scales, product.sums, product.bias
+            width, is_last = len(product.bias), number == len(self._products) - 1
+            if product.gelu:
+                following = memory[: count * self._products[number + 1].groups]
+                row = np.empty(width, np.float32)
+                kernels.dequantize_gelu(*arguments, row, row.view(np.int32), _bytes_of(following, count), *later)
+                now, later, is_quantized = later, now, True
+                continue
+            rows, is_quantized = out if is_last else empty_array((count, width), np.float32), False
+            if product.norm is None:
+                kernels.dequantize(*arguments, rows)
+            else:
+                kernels.dequantize_norm(*arguments, residual, *product.norm, rows)
+                residual = rows
+
+
+def _bytes_of(numbers: Integers, rows: int) -> npt.NDArray[np.uint8]:
+    """The int32 as so many rows of bytes."""
+    return numbers.view(np.uint8).reshape(rows, -1)
+
+
 @opaque
 def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
     """:meth:`FrozenLinear.run_chain` in float32."""
     if inputs.requires_grad and torch.is_grad_enabled():
         raise ConfigError("int8 has no gradients; load the model with {precision=32}", options=("precision",))
-    scales = cast(Int8Linear, steps[0].layer).scales
-    if scales.dtype != torch.float32 or not inputs.device.type == scales.device.type == "cpu":
+    if not inputs.device.type == "cpu" or not (links := Int8Linear.list_links(steps)):
         raise ConfigError(
             "int8 computes in float32 on a CPU; load the model with {precision=32} to move or convert it",
             options=("precision",),
         )
-    rows = inputs.detach().float().contiguous().numpy()
-    added = None if residual is None else residual.detach().float().contiguous().numpy()
-    out = empty((len(rows), steps[-1].layer.out_features), torch.float32)
-    target, count = out.numpy(), len(rows)
-    size = _choose_block(count, torch.get_num_threads())
-    starts = itertools.count(0, size)  # next() is atomic
-
-    def work(_: int) -> None:
-        block = None
-        with torch.inference_mode():  # is a thread's own
-            while (start := next(starts)) < count:
-                block = block or _Block(steps, min(size, count))
-                span = slice(start, min(start + size, count))
-                block.run(rows[span], None if added is None else added[span], target[span])
-
-    with announce_compilation(kernels.quantize):
-        run_in_threads(work, alone=count <= size)
-    return out
-
-
-def _choose_block(rows: int, threads: int) -> int:
-    """Rows of a block, with as many blocks for each thread.
-
-    Examples
-    --------
-    >>> _choose_block(128, 1), _choose_block(1000, 2), _choose_block(130, 1)
-    (128, 125, 65)
-    """
-    blocks = -(-rows // (BLOCK * threads)) * threads
-    return max(MIN_BLOCK, -(-rows // blocks)) if rows else MIN_BLOCK
-
-
-class _Block:
-    """Steps, with the memory that one thread needs for a block of rows."""
-
-    def __init__(self, steps: Sequence[Step], rows: int):
-        self.steps = steps
-        layers = [cast(Int8Linear, step.layer) for step in steps]
-        widest = max(layer.out_features for layer in layers)
-        self.quantized = np.empty(rows * max(layer.groups for layer in layers), np.int32)
-        self.scales, self.zeros = np.empty((2, rows), np.float32), np.empty((2, rows), np.int32)
-        self.sums = empty_array((rows * max(layer.padded_outputs for layer in layers),), np.int32)
-        self.normed = empty_array((rows * widest,), np.float32)
-        self.row = np.empty(widest, np.float32)
-
-    def run(self, rows: np.ndarray, residual: np.ndarray | None, out: np.ndarray) -> None:
-        """Fill ``out`` for a block of rows."""
-        count, is_quantized = len(rows), False
-        now, later = zip(self.scales[:, :count], self.zeros[:, :count], strict=True)
-        for number, step in enumerate(self.steps):
-            layer, width = cast(Int8Linear, step.layer), step.layer.out_features
-            quantized = self.quantized[: count * layer.groups]
-            if not is_quantized:
-                kernels.quantize(rows, rows.view(np.int32), _bytes_of(quantized, count), *now)
-            sums = self.sums[: count * layer.padded_outputs]
-            kernels.multiply(quantized, layer.panels.view(-1).numpy().view(np.int32), count, sums)
-            weight = (each.numpy() for each in (layer.scales, layer.sums, layer.bias))
-            arguments = sums.reshape(count, -1), *now, *weight
-            if step.gelu:
-                following = cast(Int8Linear, self.steps[number + 1].layer)
-                row, target = self.row[:width], _bytes_of(self.quantized[: count * following.groups], count)
-                kernels.dequantize_gelu(*arguments, row, row.view(np.int32), target, *later)
-                now, later, is_quantized = later, now, True
-                continue
-            rows = out if step is self.steps[-1] else self.normed[: count * width].reshape(count, width)
-            if step.norm is None:
-                kernels.dequantize(*arguments, rows)
-            else:
-                gain, shift, epsilon = norm_arguments(step.norm)
-                kernels.dequantize_norm(*arguments, residual, gain, shift, epsilon, rows)
-                residual = rows
-            is_quantized = False
-
-
-def _bytes_of(numbers: np.ndarray, rows: int) -> np.ndarray:
-    """The int32 as so many rows of bytes."""
-    return numbers.view(np.uint8).reshape(rows, -1)
+    return run_links(inputs.float(), links, None if residual is None else residual.float())

@@ -21,9 +21,9 @@ from graphattn.layers._packed_weights import (
     Block,
     PackedWeight,
     Panels,
-    can_run_panels,
+    can_run_links,
     pack_weight,
-    run_panels,
+    run_links,
 )
 
 if TYPE_CHECKING:
@@ -68,10 +68,20 @@ class PackedLinear(FrozenLinear):
 
     @staticmethod
     @override
+    def list_links(steps: Sequence[Step]) -> Sequence[Link]:
+        links = []
+        for layer, gelu, norm in steps:
+            if not (type(layer) is PackedLinear and isinstance(layer.stored, Panels)):
+                return []
+            links.append(layer.stored.make_product(layer.bias, gelu=gelu, norm=norm))
+        return links
+
+    @staticmethod
+    @override
     def run_chain(inputs: Tensor, steps: Sequence[Step], residual: Tensor | None = None) -> Tensor:
-        can_run = can_run_panels(inputs) and not (inputs.requires_grad and torch.is_grad_enabled())
-        if can_run and (links := list_links(steps)):
-            return run_panels(inputs, links, residual)
+        can_run = can_run_links(inputs) and not (inputs.requires_grad and torch.is_grad_enabled())
+        if can_run and (links := PackedLinear.list_links(steps)):
+            return run_links(inputs, links, residual)
         rows = inputs
         for layer, gelu, norm in steps:
             assert isinstance(layer, PackedLinear)
@@ -134,16 +144,6 @@ class PackedLinear(FrozenLinear):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_selected": None}
-
-
-def list_links(steps: Sequence[Step]) -> list[Link]:
-    """The steps as products with panels; none if a weight is stored otherwise."""
-    links = []
-    for layer, gelu, norm in steps:
-        if not (type(layer) is PackedLinear and isinstance(layer.stored, Panels)):
-            return []
-        links.append(layer.stored.link(layer.bias, gelu=gelu, norm=norm))
-    return links
 
 
 def list_parts(module: nn.Module) -> list[object]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -31,7 +32,7 @@ from graphattn.layers._linear import (
 from graphattn.layers._norm import LayerNorm
 
 if TYPE_CHECKING:
-    from graphattn._backends.cpu.products import Attention, Link
+    from graphattn._backends.cpu.products import Attention, Link, Product
 
 HAS_ORDER = HAS_ONEDNN and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 """Whether this build of PyTorch has oneDNN's order of weights."""
@@ -123,37 +124,40 @@ class Panels(PackedWeight):
 
     @override
     def multiplies(self, inputs: Tensor) -> bool:
-        return can_run_panels(inputs)
+        return can_run_links(inputs)
 
     @override
     def multiply(self, rows: Tensor, bias: Tensor | None, *, gelu: bool = False) -> Tensor:
-        return run_panels(rows, [self.link(bias, gelu=gelu)])
+        return run_links(rows, [self.make_product(bias, gelu=gelu)])
 
-    def link(self, bias: Tensor | None, *, gelu: bool = False, norm: LayerNorm | None = None) -> Link:
+    def make_product(self, bias: Tensor | None, *, gelu: bool = False, norm: LayerNorm | None = None) -> Product:
         """The product with this weight, as a link of a chain."""
-        from graphattn._backends.cpu.products import make_link
+        from graphattn._backends.cpu.products import make_product
 
         norms = None if norm is None else norm_arguments(norm)
-        return make_link(self.panels, bias, self.outputs, gelu=gelu, norm=norms)
+        return make_product(self.panels, bias, self.outputs, gelu=gelu, norm=norms)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "panels": self.panels.clone()}  # its memory may be a part of a block
 
 
-def can_run_panels(rows: Tensor) -> bool:
-    """Whether :func:`run_panels` takes rows of this type, in this precision."""
+def can_run_links(rows: Tensor) -> bool:
+    """Whether :func:`run_links` takes rows of this type, in this precision."""
     return rows.dtype == torch.float32 and not torch.is_autocast_enabled("cpu") and not is_transformed()
 
 
-def run_panels(rows: Tensor, links: Sequence[Link | Attention], residual: Tensor | None = None) -> Tensor:
-    """(N, I) -> (N, O) through products with panels, see :func:`graphattn._backends.cpu.products.run_chain`."""
-    from graphattn._backends.cpu.products import Link, run_chain
+def run_links(
+    rows: Tensor,
+    links: Sequence[Link | Attention],
+    residual: Tensor | None = None,
+    texts: npt.NDArray[np.int64] | None = None,
+) -> Tensor:
+    """(N, I) -> (N, O) in float32, see :func:`graphattn._backends.cpu.products.run_chain`."""
+    from graphattn._backends.cpu.products import run_chain
 
-    last = links[-1]
-    assert isinstance(last, Link)
-    out = empty((len(rows), len(last.bias)), torch.float32)
+    out = empty((len(rows), cast("Link", links[-1]).outputs), torch.float32)
     added = None if residual is None else residual.detach().contiguous().numpy()
-    run_chain(rows.detach().contiguous().numpy(), links, added, out.numpy())
+    run_chain(rows.detach().contiguous().numpy(), links, added, out.numpy(), texts)
     return out
 
 

@@ -22,7 +22,7 @@ from graphattn.builders._batch import TextBatch
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.layers._dropout import Dropout
 from graphattn.layers._linear import Embedding, Linear, multiplies_in_bfloat16, pad_rows
-from graphattn.layers._packed_weights import can_run_panels, run_panels
+from graphattn.layers._packed_weights import can_run_links, run_links
 from graphattn.models._encoders.base import LayerWeights, append_layer, is_too_long_to_keep
 from graphattn.models.pretrained._architecture import Architecture
 from graphattn.models.pretrained._checkpoint import read_weights
@@ -32,8 +32,8 @@ from graphattn.models.pretrained._layers import (
     LayerChain,
     PretrainedLayer,
     Rotation,
-    has_all_edges,
     head_ranges,
+    list_texts,
     make_norm,
     parse_layer_heads,
 )
@@ -42,6 +42,8 @@ from graphattn.models.pretrained._model import PretrainedEmbedding, PretrainedMo
 if TYPE_CHECKING:
     from graphattn._backends.cpu.products import Attention, Link
 
+MOST_CHAINED = 1024
+"""Tokens of the longest text of a model whose layers are one chain, where attention computes all scores of a head."""
 MAX_DISTANCE = 128
 """Longer distances share MPNet's last bucket."""
 
@@ -210,7 +212,7 @@ class PretrainedEncoder(PretrainedModel):
     ) -> Tensor:
         """(N, hidden) input of the first layer -> (N, hidden) output of the last."""
         if weights is None and biases is None and (links := self._list_links(edges, states)):
-            return run_panels(states, links, states)
+            return run_links(states, links, states, list_texts(*edges.values()))
         rotations = self._rotations(positions, at_least_float32(states).dtype)
         for number, layer in enumerate(self.layers):
             rotation = rotations[self.architecture.thetas[number]] if rotations else None
@@ -222,14 +224,16 @@ class PretrainedEncoder(PretrainedModel):
         return states
 
     def _list_links(self, edges: Mapping[str, Edges], states: Tensor) -> list[Link | Attention]:
-        """All layers as one chain of packed layers, for a single short text; none where something else is needed."""
-        if self.training or torch.is_grad_enabled() or self.architecture.thetas or not can_run_panels(states):
+        """All layers as one chain of frozen layers, for texts with all edges; none where something else is needed."""
+        if self.training or torch.is_grad_enabled() or self.architecture.thetas or not can_run_links(states):
             return []
-        if not (all(map(has_all_edges, edges.values())) and (links := self._chain.list_links(self.layers))):
+        if self.max_length > MOST_CHAINED or len(edges) > 1 or list_texts(*edges.values()) is None:
+            return []
+        if not (links := self._chain.list_links(self.layers)):
             return []
         from graphattn._backends.cpu.products import can_attend  # loads the compiler of kernels
 
-        return links if can_attend(len(states), self.architecture.hidden // self.architecture.heads) else []
+        return links if can_attend(self.architecture.hidden // self.architecture.heads) else []
 
     def _round_states(
         self, states: Tensor, positions: Tensor, weights: list[LayerWeights] | None

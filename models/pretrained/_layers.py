@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -22,7 +24,7 @@ from graphattn.layers._frozen import FrozenLinear, Step
 from graphattn.layers._linear import Linear, has_hooks
 from graphattn.layers._multi_scale import MultiScaleAttention
 from graphattn.layers._norm import LayerNorm
-from graphattn.layers._packed import PackedLinear, list_links, list_parts
+from graphattn.layers._packed import PackedLinear, list_parts
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._encoders.relation_heads import head_relation, parse_heads
 from graphattn.models.pretrained._architecture import Architecture
@@ -70,6 +72,22 @@ class PretrainedAttention(MultiScaleAttention):
 def has_all_edges(edges: Edges) -> bool:
     """Whether they are all edges of one text, stored as ranges."""
     return edges.ranges is not None and edges.num_edges == edges.num_sources * edges.num_destinations
+
+
+def list_texts(edges: Edges) -> npt.NDArray[np.int64] | None:
+    """(S + 1,) where the texts begin, and N, if each of the N tokens sees all of its text; else None."""
+    return edges.compute_once("texts", _find_texts)
+
+
+def _find_texts(edges: Edges) -> npt.NDArray[np.int64] | None:
+    if edges.ranges is None or not edges.num_sources == edges.num_destinations > 0:
+        return None
+    low, high = (each.numpy() for each in edges.ranges)
+    starts = np.flatnonzero(np.diff(low, prepend=-1))
+    texts = np.append(starts, len(low))
+    sizes = np.diff(texts)
+    is_whole = np.array_equal(np.repeat(starts, sizes), low) and np.array_equal(np.repeat(texts[1:], sizes), high)
+    return texts if is_whole else None
 
 
 def attend_text(projected: Tensor, count: int, heads: int, scale: float) -> Tensor:
@@ -156,16 +174,18 @@ class PretrainedLayer(nn.Module):
         return normed
 
     def list_links(self) -> list[Link | Attention]:
-        """The layer as links of a chain of packed layers, for a single text; none where something else is needed."""
+        """The layer as links of a chain of frozen layers; none where something else is needed."""
         attention = self.attention
         project, steps = attention.project, self._frozen_steps()
         if self.norm_first or len(attention.heads) > 1 or not steps or has_hooks(self) or has_hooks(project):
             return []
-        if not (links := list_links([Step(project), *steps])):
+        kind = type(cast(FrozenLinear, steps[0].layer))
+        first, others = (kind.list_links(each) for each in ([Step(project)], steps))
+        if type(project) is not kind or not (first and others):
             return []
         from graphattn._backends.cpu.products import Attention  # loads the compiler of kernels
 
-        return [links[0], Attention(attention.num_heads, attention.scale), *links[1:]]
+        return [*first, Attention(attention.num_heads, attention.scale), *others]
 
     def _frozen_steps(self) -> list[Step]:
         """What follows attention, as a chain of frozen layers of one class; none if it is not, or a part has hooks."""
@@ -179,7 +199,7 @@ class PretrainedLayer(nn.Module):
 
 
 class LayerChain:
-    """The links of packed layers, which are listed anew after a change of the layers. A copy starts empty."""
+    """The links of frozen layers, which are listed anew after a change of the layers. A copy starts empty."""
 
     def __init__(self) -> None:
         self._listed: tuple[list[object], list[Link | Attention]] = [], []

@@ -1,8 +1,8 @@
-"""Products of rows with a weight that is stored in panels, in float32, and attention in a single text.
+"""Products of rows with a weight that is stored in panels, in float32, and attention among all tokens of a text.
 
 A panel has the weights of two registers of outputs, input after input, so that the innermost loop reads it from one end
 to the other. The sums of up to six rows with one panel stay in registers. Each output is one sum in the order of the
-inputs, so a row's result does not depend on the other rows.
+inputs, so a row's result does not depend on the other rows, nor that of a text on the other texts.
 
 References
 ----------
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,18 @@ _NO_TAIL = np.empty(0, np.float32)
 _one, _two, _three, _four, _five, _six = (make_micro_kernel(rows, 2) for rows in range(1, 7))
 
 
-class Link(NamedTuple):
+class Link(Protocol):
+    """A part of a chain: (N, I) rows -> (N, O) rows, each of which depends on the same row alone."""
+
+    @property
+    def outputs(self) -> int:
+        """O."""
+
+    def run(self, rows: Floats, residual: Floats | None, out: Floats) -> Floats | None:
+        """Write to ``out``, and return the next residual: after a layer norm its output."""
+
+
+class Product(NamedTuple):
     """A product with a weight, and what follows: nothing, GELU, or the sum with a residual and a layer norm."""
 
     panels: Floats  # (P, I, PANEL) as one row, with zeros behind the last output
@@ -64,9 +75,25 @@ class Link(NamedTuple):
     gelu: bool = False
     norm: tuple[Floats, Floats, np.float32] | None = None  # (O,) gain, (O,) shift, epsilon
 
+    @property
+    def outputs(self) -> int:
+        """O."""
+        return len(self.bias)
+
+    def run(self, rows: Floats, residual: Floats | None, out: Floats) -> Floats | None:
+        """See :meth:`Link.run`."""
+        _multiply(rows, self, out)
+        if self.gelu:
+            gelu(out.reshape(-1))
+        if self.norm is None:
+            return residual
+        assert residual is not None
+        add_norm(out, residual, *self.norm)
+        return out
+
 
 class Attention(NamedTuple):
-    """Attention from all rows to all: of queries, keys and values (N, 3 H D), head by head, come (N, H D)."""
+    """Attention among all rows of a text: of queries, keys and values (N, 3 H D), head by head, come (N, H D)."""
 
     heads: int
     scale: float
@@ -80,47 +107,54 @@ def make_panels(weight: Tensor, allocate: Callable[..., Tensor] = torch.empty) -
     return allocate(count, inputs, PANEL).copy_(padded.transpose(1, 2))
 
 
-def make_link(
+def make_product(
     panels: Tensor,
     bias: Tensor | None,
     outputs: int,
     *,
     gelu: bool = False,
     norm: tuple[Floats, Floats, np.float32] | None = None,
-) -> Link:
+) -> Product:
     """A product with (P, I, PANEL) panels of a weight with so many outputs."""
     added = np.zeros(outputs, np.float32) if bias is None else bias.detach().contiguous().numpy()
-    return Link(panels.view(-1).numpy(), added, gelu, norm)
+    return Product(panels.view(-1).numpy(), added, gelu, norm)
 
 
 def multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(N, I), (O, I), (O,) -> (N, O), without gradients: brings the weight into panels first."""
     out = empty((len(rows), len(weight)), torch.float32)
-    link = make_link(make_panels(weight), bias, len(weight))
-    run_chain(rows.detach().contiguous().numpy(), [link], None, out.numpy())
+    product = make_product(make_panels(weight), bias, len(weight))
+    run_chain(rows.detach().contiguous().numpy(), [product], None, out.numpy())
     return out
 
 
-def can_attend(count: int, size: int) -> bool:
-    """Whether :class:`Attention` takes so many rows, with heads of this size."""
-    return 0 < count <= ROWS and size % PANEL == 0
+def can_attend(size: int) -> bool:
+    """Whether :class:`Attention` takes heads of this size."""
+    return size % PANEL == 0
 
 
-def run_chain(rows: Floats, links: Sequence[Link | Attention], residual: Floats | None, out: Floats) -> None:
-    """(N, I) -> (N, O) through links, of which the last is a product, in PyTorch's threads.
+def run_chain(
+    rows: Floats,
+    links: Sequence[Link | Attention],
+    residual: Floats | None,
+    out: Floats,
+    texts: npt.NDArray[np.int64] | None = None,
+) -> None:
+    """(N, I) -> (N, O) through links, of which the last is no attention, in PyTorch's threads.
 
-    The first norm adds ``residual``, each other one the output of the norm before.
-    With attention, N is at most ``ROWS``.
+    The first norm adds ``residual``, each other one the output of the norm before. ``texts`` are (S + 1,): where the
+    texts begin, and N; None for one text.
     """
     count = len(rows)
+    texts = np.array([0, count]) if texts is None else texts
     parts = max(1, -(-count // ROWS), min(torch.get_num_threads(), count // MIN_ROWS))
     spans = [slice(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
     residuals = [None if residual is None else residual[span] for span in spans]
     with announce_compilation(_multiply_block):
         for section in _split_at_attention(links):
             is_last = section[-1] is links[-1]
-            target = out if is_last else empty_array((count, len(cast(Link, section[-1]).bias)), np.float32)
-            _run_section(rows, section, spans, residuals, target)
+            target = out if is_last else empty_array((count, cast(Link, section[-1]).outputs), np.float32)
+            _run_section(rows, section, texts, spans, residuals, target)
             rows = target
 
 
@@ -133,6 +167,7 @@ def _split_at_attention(links: Sequence[Link | Attention]) -> list[Sequence[Link
 def _run_section(
     rows: Floats,
     links: Sequence[Link | Attention],
+    texts: npt.NDArray[np.int64],
     spans: Sequence[slice],
     residuals: list[Floats | None],
     out: Floats,
@@ -142,46 +177,48 @@ def _run_section(
 
     def work(_: int) -> None:
         while (task := next(tasks)) < len(spans):
-            residuals[task] = _run_links(rows, spans[task], links, residuals[task], out[spans[task]])
+            residuals[task] = _run_links(rows, spans[task], links, texts, residuals[task], out[spans[task]])
 
     run_in_threads(work, alone=len(spans) == 1)
 
 
 def _run_links(
-    rows: Floats, span: slice, links: Sequence[Link | Attention], residual: Floats | None, out: Floats
+    rows: Floats,
+    span: slice,
+    links: Sequence[Link | Attention],
+    texts: npt.NDArray[np.int64],
+    residual: Floats | None,
+    out: Floats,
 ) -> Floats | None:
     """Run links for a span of rows, and return the next residual."""
     states = rows[span]
     for link in links:
         if isinstance(link, Attention):
-            states = _attend(rows, span, link)
+            states = _attend(rows, span, texts, link)
             continue
-        target = out if link is links[-1] else empty_array((len(states), len(link.bias)), np.float32)
-        _multiply(states, link, target)
-        if link.gelu:
-            gelu(target.reshape(-1))
-        if link.norm is not None:
-            assert residual is not None
-            add_norm(target, residual, *link.norm)
-            residual = target
+        target = out if link is links[-1] else empty_array((len(states), link.outputs), np.float32)
+        residual = link.run(states, residual, target)
         states = target
     return residual
 
 
-def _attend(rows: Floats, span: slice, attention: Attention) -> Floats:
+def _attend(rows: Floats, span: slice, texts: npt.NDArray[np.int64], attention: Attention) -> Floats:
     """(N, 3 H D) -> (M, H D) for a span of M rows."""
-    count, keys = span.stop - span.start, -(-len(rows) // PANEL) * PANEL
-    width, heads = rows.shape[1] // 3, attention.heads
-    out, work = np.empty((count, width), np.float32), np.zeros(keys * (width // heads + count), np.float32)
+    first = int(np.searchsorted(texts, span.start, "right")) - 1
+    texts = texts[first : int(np.searchsorted(texts, span.stop)) + 1]
+    count, width, heads = span.stop - span.start, rows.shape[1] // 3, attention.heads
+    keys = -(-int(np.diff(texts).max()) // PANEL) * PANEL
+    out = empty_array((count, width), np.float32)
+    work = empty_array((keys * (width // heads + count),), np.float32)
     flat = out.reshape(-1), rows.reshape(-1), work
-    _attend_all(*flat, len(rows), keys, span.start, count, heads, np.float32(attention.scale))
+    _attend_texts(*flat, texts, span.start, count, heads, np.float32(attention.scale))
     return out
 
 
-def _multiply(rows: Floats, link: Link, out: Floats) -> None:
-    (count, inputs), outputs = rows.shape, len(link.bias)
+def _multiply(rows: Floats, product: Product, out: Floats) -> None:
+    (count, inputs), outputs = rows.shape, product.outputs
     tail = np.empty(count * PANEL, np.float32) if outputs % PANEL else _NO_TAIL
-    _multiply_block(out.reshape(-1), rows.reshape(-1), link.panels, link.bias, tail, count, inputs)
+    _multiply_block(out.reshape(-1), rows.reshape(-1), product.panels, product.bias, tail, count, inputs)
 
 
 @kernel
@@ -244,28 +281,47 @@ def multiply_tile(target, position, stride, left, start, row_size, length, right
 
 
 @kernel
-def _attend_all(out, rows, work, length, keys, first, queries, heads, scale):  # type: ignore[no-untyped-def]
-    """Attention of ``queries`` rows from the first on to all rows, see :class:`Attention`.
+def _attend_texts(out, rows, work, texts, first, length, heads, scale):  # type: ignore[no-untyped-def]
+    """Attention of ``length`` rows from the first on, see :class:`Attention`.
 
-    ``keys`` is the number of all rows, rounded up to whole panels. ``work`` has room for the keys of a head,
-    transposed, and for its scores.
+    ``texts`` are those to which the rows belong: where each begins, and where the last ends.
     """
-    count, size = simd_width(rows), len(out) // (queries * heads)
-    width, stride, scores = 2 * count, 3 * heads * size, size * keys
+    for text in range(len(texts) - 1):
+        start, stop = texts[text], texts[text + 1]
+        low, high = max(start, first), min(stop, first + length)
+        size = len(out) // (length * heads)
+        target = (low - first) * heads * size
+        _attend_text(out, target, rows, work, start, stop - start, low, high - low, heads, size, scale)
+
+
+@kernel
+def _attend_text(out, target, rows, work, start, length, first, queries, heads, size, scale):  # type: ignore[no-untyped-def]
+    """Attention of ``queries`` rows from the first on to the ``length`` rows of their text, which begins at ``start``.
+
+    ``work`` has room for the keys of a head, transposed, and for its scores.
+    """
+    count = simd_width(rows)
+    width, stride = 2 * count, 3 * heads * size
+    keys = (length + width - 1) // width * width
+    scores = size * keys
     for head in range(heads):
         query, key, value = head * size, (heads + head) * size, (2 * heads + head) * size
         for k in range(length):
             for feature in range(size):
-                work[feature * keys + k] = scale * rows[k * stride + key + feature]
+                work[feature * keys + k] = scale * rows[(start + k) * stride + key + feature]
+        for k in range(length, keys):  # other numbers would be denormal and slow at times
+            for feature in range(size):
+                work[feature * keys + k] = 0
         for column in range(0, keys, width):
             right = Matrix(work, column, keys, count)
-            start = query + first * stride
-            multiply_tile(work, scores + column, keys, rows, start, stride, queries, right, size, True)
+            begin = query + first * stride
+            multiply_tile(work, scores + column, keys, rows, begin, stride, queries, right, size, True)
         for row in range(queries):
             _softmax(work, scores + row * keys, length, keys)
         for column in range(0, size, width):
-            right = Matrix(rows, value + column, stride, count)
-            multiply_tile(out, query + column, heads * size, work, scores, keys, queries, right, length, True)
+            right = Matrix(rows, start * stride + value + column, stride, count)
+            position = target + query + column
+            multiply_tile(out, position, heads * size, work, scores, keys, queries, right, length, True)
 
 
 @kernel

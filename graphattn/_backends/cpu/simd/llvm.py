@@ -57,14 +57,14 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, vector_type(kind.dtype))
 
 
-def scalar_type(dtype: types.Number) -> ir.Type:
+def scalar_type(dtype: Any) -> ir.Type:
     """LLVM's type of one number."""
     if isinstance(dtype, types.Integer):
         return ir.IntType(dtype.bitwidth)
     return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
 
 
-def vector_type(dtype: types.Number) -> ir.VectorType:
+def vector_type(dtype: Any) -> ir.VectorType:
     """LLVM's type of a register."""
     return ir.VectorType(scalar_type(dtype), lane_count(dtype))
 
@@ -92,7 +92,7 @@ def call_intrinsic(builder: Any, name: str, result: ir.Type, arguments: list[Any
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), arguments)
 
 
-def multiply_add(builder: Any, dtype: types.Number, left: Any, right: Any, total: Any) -> Any:
+def multiply_add(builder: Any, dtype: Any, left: Any, right: Any, total: Any) -> Any:
     """``total + left * right`` of registers; int32 stand for four bytes, whose products are added.
 
     The bytes of ``left`` are unsigned, those of ``right`` signed.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn._backends.cpu.products import PANEL, ROWS, Attention, Link, can_attend, run_chain
+from graphattn._backends.cpu.products import PANEL, ROWS, Attention, Product, can_attend, run_chain
 from graphattn.layers._packed_weights import Panels
 
 RANDOM = np.random.default_rng(0)
@@ -14,10 +14,10 @@ def draw(*shape):
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def make_link(outputs, inputs, **options):
-    """A link with random weights, and its weight."""
+def make_product(outputs, inputs, **options):
+    """A product with random weights, and its weight."""
     weight = draw(outputs, inputs)
-    return Link(Panels(torch.from_numpy(weight)).panels.view(-1).numpy(), draw(outputs), **options), weight
+    return Product(Panels(torch.from_numpy(weight)).panels.view(-1).numpy(), draw(outputs), **options), weight
 
 
 def multiply(rows, link):
@@ -38,7 +38,7 @@ def threads(request):
 @pytest.mark.parametrize("outputs", [1, PANEL - 1, PANEL, 3 * PANEL + 5])
 @pytest.mark.parametrize("inputs", [1, 37])
 def test_products_do_not_depend_on_other_rows(outputs, inputs):
-    link, weight = make_link(outputs, inputs)
+    link, weight = make_product(outputs, inputs)
     rows = draw(2 * ROWS + 7, inputs)
     products = multiply(rows, link)
     exact = rows.astype(np.float64) @ weight.T.astype(np.float64) + link.bias
@@ -52,7 +52,7 @@ def test_a_chain_of_products(count):
     gain, shift, epsilon = draw(24), draw(24), np.float32(1e-5)
     norm = gain, shift, epsilon
     (end, first), (widen, second), (narrow, third) = (
-        make_link(24, 24, norm=norm), make_link(96, 24, gelu=True), make_link(24, 96, norm=norm)
+        make_product(24, 24, norm=norm), make_product(96, 24, gelu=True), make_product(24, 96, norm=norm)
     )  # fmt: skip
     rows, residual, out = draw(count, 24), draw(count, 24), np.full((count, 24), np.nan, np.float32)
     before = rows.copy(), residual.copy()
@@ -69,17 +69,24 @@ def test_a_chain_of_products(count):
     np.testing.assert_allclose(out, add_norm(wide, narrow, third, normed), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("count", [1, 7, 40, ROWS])
-def test_attention_between_products(count):
-    heads, width = 3, 3 * PANEL
-    (project, first), (end, second) = make_link(3 * width, 11), make_link(5, width)
+@pytest.mark.parametrize("sizes", [[1], [7], [40], [ROWS], [3, 1, 70], [ROWS - 1, 2 * ROWS + 3, 30], [33] * 20])
+def test_attention_between_products(sizes):
+    heads, width, count = 3, 3 * PANEL, sum(sizes)
+    (project, first), (end, second) = make_product(3 * width, 11), make_product(5, width)
     rows, out = draw(count, 11), np.full((count, 5), np.nan, np.float32)
-    assert can_attend(count, PANEL)
-    assert not can_attend(ROWS + 1, PANEL)
-    assert not can_attend(count, PANEL + 1)
-    run_chain(rows, [project, Attention(heads, 0.1), end], None, out)
+    links, texts = [project, Attention(heads, 0.1), end], np.cumsum([0, *sizes])
+    run_chain(rows, links, None, out, texts)
     projected = torch.from_numpy(rows).double() @ torch.from_numpy(first).double().T + torch.from_numpy(project.bias)
-    query, key, value = projected.view(count, 3, heads, PANEL).permute(1, 2, 0, 3).unbind()
-    attended = (query @ key.mT * 0.1).softmax(-1) @ value
-    exact = attended.transpose(0, 1).flatten(1) @ torch.from_numpy(second).double().T + torch.from_numpy(end.bias)
-    np.testing.assert_allclose(out, exact, rtol=1e-3, atol=1e-3)
+    for start, size in zip(texts.tolist(), sizes, strict=False):
+        text, alone = slice(start, start + size), np.full((size, 5), np.nan, np.float32)
+        query, key, value = projected[text].view(size, 3, heads, PANEL).permute(1, 2, 0, 3).unbind()
+        attended = (query @ key.mT * 0.1).softmax(-1) @ value
+        exact = attended.transpose(0, 1).flatten(1) @ torch.from_numpy(second).double().T + torch.from_numpy(end.bias)
+        np.testing.assert_allclose(out[text], exact, rtol=1e-3, atol=1e-3)
+        run_chain(rows[text], links, None, alone)
+        np.testing.assert_array_equal(alone, out[text])  # a text does not depend on the others
+
+
+def test_attention_takes_heads_of_whole_panels():
+    assert can_attend(PANEL)
+    assert not can_attend(PANEL + 1)
