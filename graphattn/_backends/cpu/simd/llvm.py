@@ -58,9 +58,9 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def scalar_type(dtype: Any) -> ir.Type:
-    """LLVM's type of one number."""
+    """LLVM's type of one number; integers have 32 bits."""
     if isinstance(dtype, types.Integer):
-        return ir.IntType(dtype.bitwidth)
+        return I32
     return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
 
 
