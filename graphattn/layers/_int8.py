@@ -24,8 +24,6 @@ from graphattn.layers._packed_weights import run_links
 
 MAX_INPUTS = (2**31 - 1) // (kernels.LEVELS * kernels.LARGEST)
 """Most inputs of a layer whose sums cannot overflow."""
-BLOCK = 128
-"""Rows that are computed together: their int32 sums stay in the second-level cache."""
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int32]
@@ -144,12 +142,6 @@ class Int8Link:
 
     def run(self, rows: Floats, residual: Floats | None, out: Floats) -> Floats | None:
         """Write to ``out``, and return the next residual: after a layer norm its output."""
-        for start in range(0, len(rows), BLOCK):
-            block = slice(start, start + BLOCK)
-            self._run_block(rows[block], None if residual is None else residual[block], out[block])
-        return residual if self._products[-1].norm is None else out
-
-    def _run_block(self, rows: Floats, residual: Floats | None, out: Floats) -> None:
         count, is_quantized = len(rows), False
         memory = empty_array((count * self._groups,), np.int32)
         now, later = ((np.empty(count, np.float32), np.empty(count, np.int32)) for _ in range(2))
@@ -173,6 +165,7 @@ class Int8Link:
             else:
                 kernels.dequantize_norm(*arguments, residual, *product.norm, rows)
                 residual = rows
+        return residual
 
 
 def _bytes_of(numbers: Integers, rows: int) -> npt.NDArray[np.uint8]:

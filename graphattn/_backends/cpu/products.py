@@ -145,7 +145,8 @@ def run_chain(
     The first norm adds ``residual``, each other one the output of the norm before. ``texts`` are (S + 1,): where the
     texts begin, and N; None for one text.
     """
-    count = len(rows)
+    if not (count := len(rows)):
+        return
     texts = np.array([0, count]) if texts is None else texts
     parts = max(1, -(-count // ROWS), min(torch.get_num_threads(), count // MIN_ROWS))
     spans = [slice(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
