@@ -164,7 +164,7 @@ def measure(settings: LatencySettings, *, pretrained: str | Path | None = None) 
                         )
                     )
                     for entry in entries
-                    if not entry.is_export or "onnx" in request
+                    if request["is_exported"] or not entry.is_export
                 }
                 workers: dict[str, Worker] = {}
                 for entry, worker in show_progress(list(started.items()), f"loading, {threads} threads"):
@@ -185,25 +185,26 @@ def _prepare(
 ) -> dict[str, Any]:
     """Write what contenders load: exports, if there are packages for them, and a classifier."""
     texts = [make_text(22, np.random.default_rng(number)) for number in range(TRAINING_TEXTS)]
-    request: dict[str, Any] = {"texts": texts, "classifier": str(folder / "classifier")}
+    request: dict[str, Any] = {"texts": texts, "folder": str(folder), "classifier": str(folder / "classifier")}
     train_model(folder / "classifier", MSTransOptions(), texts)
     request["model"] = model = str(
         find_transformer(find_directory(find_minilm() if pretrained is None else pretrained))
     )
     exports = [entry for entry in entries if entry.is_export]
+    request["is_exported"] = bool(exports)
     if not exports:
-        return {**request, "onnx": str(folder)}
+        return request
     try:
         exported = export_onnx(model, partial(load_reference, model, LONGEST), LONGEST)
         paths = {"model.onnx": exported, "int8.onnx": quantize_onnx(model, exported, LONGEST)}
     except ImportError as error:
         skipped += [LeftOut(entry.title, "", f"the export needs a package: {error}") for entry in exports]
-        return request
+        return {**request, "is_exported": False}
     for name, path in paths.items():  # copies: OpenVINO reads no data that a link leads to
         shutil.copy(path, folder / name)
         for data in path.parent.glob("*.data"):
             shutil.copy(data, folder)
-    return {**request, "onnx": str(folder)}
+    return request
 
 
 def make_text(words: int, random: np.random.Generator) -> str:

@@ -78,7 +78,7 @@ def load_onnx(request: Request, file: str) -> Run:
     onnxruntime = import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = request["threads"]
-    path = Path(request["onnx"]) / file
+    path = Path(request["folder"]) / file
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return partial(_pool_states, _load_tokenizer(request), lambda inputs: session.run(None, inputs)[0])
 
@@ -87,7 +87,7 @@ def load_openvino(request: Request, precision: str) -> Run:
     """Load the export in OpenVINO, in int8 with scales that nncf calibrates on some texts."""
     openvino, tokenizer = import_module("openvino"), _load_tokenizer(request)
     core = openvino.Core()
-    model = core.read_model(Path(request["onnx"]) / "model.onnx")
+    model = core.read_model(Path(request["folder"]) / "model.onnx")
     if precision == "int8":
         nncf = import_module("nncf")
         inputs = [_make_inputs(tokenizer.encode_batch([text])) for text in request["texts"]]
@@ -140,7 +140,7 @@ def load_spacy(request: Request) -> Run:
 
 def load_fast_text(request: Request) -> Run:
     """Train fastText's classifier on a few texts."""
-    path = Path(request["onnx"]) / "texts.txt"
+    path = Path(request["folder"]) / "texts.txt"
     lines = (f"__label__{number % 2} {text}\n" for number, text in enumerate(request["texts"]))
     path.write_text("".join(lines), encoding="utf-8")
     model = import_module("fasttext").train_supervised(str(path), wordNgrams=2, bucket=200_000, thread=1, verbose=0)

@@ -40,7 +40,7 @@ def test_unknown_peers_are_errors():
 
 
 def test_a_worker_that_cannot_load_says_why(tmp_path):
-    request = {"threads": 1, "model": str(tmp_path), "onnx": str(tmp_path), "texts": []}
+    request = {"threads": 1, "model": str(tmp_path), "folder": str(tmp_path), "texts": []}
     with (
         latency.start_worker("unknown", request, sys.executable, tmp_path) as worker,
         pytest.raises(UnableError) as error,
