@@ -198,7 +198,7 @@ def _train_and_measure(
     held_out = corpus.examples(splits["dev"]) if "dev" in splits and dev else None
     perplexity = corpus.training_examples(splits["dev"]) if isinstance(corpus, ParallelSet) else None
     epochs = EpochFigures(estimator, perplexity)
-    precision = {"precision": estimator.training.resolve_precision()}
+    precision = {"precision": estimator.resolve_options()["training"].resolve_precision()}
     start = time.process_time()
     try:
         estimator.fit(*corpus.training_examples(splits["train"]), dev=held_out, callbacks=[epochs])

@@ -175,9 +175,8 @@ def make_estimator(data_set: str, encoder: str, seed: int, changes: Changes, fol
     defaults = task(encoder_name(encoder), **arguments)
     values = groups.pop("encoder", {})
     resolved = defaults.resolve_options(derive=False)
-    options = {group: replace(resolved[group], **groups[group]) for group in groups}
-    if _first_name(encoder) == FEW_LABELS:  # to choose how to train, it has to know what nobody set
-        options = {group: type(resolved[group])(**groups[group]) for group in groups}
+    # the estimator has to know what nobody set: other defaults depend on it, and how it trains
+    options = {group: type(resolved[group])(**groups[group]) for group in groups}
     return task(replace(resolved["encoder"], **values) if values else defaults.encoder, **arguments, **options)
 
 

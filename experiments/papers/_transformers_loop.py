@@ -127,21 +127,21 @@ def learning_rates(architecture: Architecture, pretrained: PretrainedOptions) ->
 
 def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, splits: Mapping[str, Any]) -> dict[str, Any]:
     """Fine-tune on the training set and measure the epoch that is best on the dev set."""
-    transformers = import_transformers()
+    transformers, options = import_transformers(), estimator.resolve_options(derive=False)
     folder, is_tagger = find_transformer(estimator.pretrained.pretrained or ""), estimator.task.per_word
     architecture, tokenizer = read_architecture(folder), transformers.AutoTokenizer.from_pretrained(folder)
-    limit, cut = architecture.max_length, estimator.inputs.max_tokens_per_text
+    limit, cut = architecture.max_length, options["inputs"].max_tokens_per_text
     if cut is not None:
         limit = min(limit, cut + tokenizer.num_special_tokens_to_add())
-    epochs = estimator.training.resolve_epochs(len(splits["train"]), **DEFAULT_EPOCHS)
-    training = replace(estimator.training, epochs=epochs)
+    epochs = options["training"].resolve_epochs(len(splits["train"]), **DEFAULT_EPOCHS)
+    training = replace(options["training"], epochs=epochs)
     sets = _read_sets(splits, corpus, training)
     classes = _list_classes(sets["train"][1], corpus)
     encode = partial(_encode, tokenizer, classes, limit, is_tagger)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32)
-        model = FineTunedModel(encoder, len(classes), estimator.head.head_dropout, per_word=is_tagger)
+        model = FineTunedModel(encoder, len(classes), options["head"].head_dropout, per_word=is_tagger)
         average = None if training.average is None else WeightAverage(training.average)
 
         def score(name: str) -> float:
@@ -149,7 +149,7 @@ def fine_tune(estimator: TextClassifier | SequenceTagger, corpus: DataSet, split
 
         seconds, scores = [], []
         best: dict[str, Tensor] = {}
-        rates = learning_rates(architecture, estimator.pretrained)
+        rates = learning_rates(architecture, options["pretrained"])
         for took in _train_epochs(model, encode(*sets["train"]), training, rates, average):
             seconds.append(took)
             with nullcontext() if average is None else average.swap_in(model):

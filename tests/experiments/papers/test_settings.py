@@ -9,7 +9,7 @@ import pytest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers._data_sets import DATA_SETS
 from graphattn.experiments.papers._settings import NAMED_SETTINGS, VECTOR_FILES, make_estimator, settings
-from graphattn.models import InputOptions
+from graphattn.models import InputOptions, TextClassifier
 from graphattn.models._encoders import ENCODERS, encoder_options
 from graphattn.models._encoders.mtsa import MTSAOptions
 from graphattn.models._estimators.tasks.recipes import STAR_TRANSFORMER
@@ -112,3 +112,14 @@ def test_named_settings_that_do_not_fit(data_set, encoder, message):
     with pytest.raises(ConfigError) as caught:
         settings(data_set, encoder)
     assert str(caught.value).startswith(message)
+
+
+def test_a_default_run_has_the_options_of_an_estimator_with_its_vectors():
+    """The defaults of training depend on whether there are vectors."""
+    run = make_estimator("sst2", "default=glove", 0, {}, Path("data")).resolve_options()
+    user = TextClassifier(inputs=InputOptions(vectors=run["inputs"].vectors)).resolve_options()
+    expected = {group: options.to_dict() for group, options in user.items()}
+    expected["training"] |= {"seed": 0, "progress": False}
+    assert {group: options.to_dict() for group, options in run.items()} == expected
+    without = make_estimator("sst2", "default", 0, {}, Path("data")).resolve_options()
+    assert without["training"].patience != run["training"].patience

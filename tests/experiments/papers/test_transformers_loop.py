@@ -91,7 +91,8 @@ def test_settings_of_pretrained_runs():
     frozen = make_estimator("apparel", "frozen-ms-trans", 0, {}, Path("data"))
     assert (frozen.encoder, frozen.pretrained.tuned_layers) == ("ms-trans", 0)
     assert frozen.pretrained.pretrained == str(Path("data") / MINILM)
-    assert (frozen.training.optimizer, frozen.head.linear_branch) == ("adamw", False)
+    options = frozen.resolve_options()
+    assert (options["training"].optimizer, options["head"].linear_branch) == ("adamw", False)
 
 
 def test_impossible_runs(folder, tmp_path, monkeypatch):
