@@ -53,7 +53,10 @@ MIN_ROWS = 6
 
 _NO_TAIL = np.empty(0, np.float32)
 
-_one, _two, _three, _four, _five, _six = (make_micro_kernel(rows, 2) for rows in range(1, 7))
+AHEAD = 4096
+"""Numbers between those that are multiplied and those that are prefetched."""
+
+_one, _two, _three, _four, _five, _six = (make_micro_kernel(rows, 2, ahead=AHEAD) for rows in range(1, 7))
 
 
 class Link(Protocol):

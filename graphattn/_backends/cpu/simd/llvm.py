@@ -121,6 +121,13 @@ def vector_pointer(context: Any, builder: Any, array_type: Any, array: Any, posi
     return builder.bitcast(data, vector_type(array_type.dtype).as_pointer())
 
 
+def prefetch_line(builder: Any, pointer: Any) -> None:
+    """Prefetch the cache line of an address into the second-level cache; there may be no memory at the address."""
+    flags = [ir.Constant(I32, flag) for flag in (0, 2, 1)]  # for reading, not into the first level, data
+    line = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+    call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [line, *flags])
+
+
 def set_element_alignment(instruction: Any, dtype: types.Float) -> Any:
     """Allow addresses that are aligned to one number instead of a register."""
     instruction.align = dtype.bitwidth // 8

@@ -28,6 +28,7 @@ from graphattn._backends.cpu.simd.llvm import (
     is_float_array,
     lane_count,
     lane_mask,
+    prefetch_line,
     set_element_alignment,
     splat,
     splat_constant,
@@ -341,10 +342,7 @@ def prefetch(typing: Any, array: Any, position: Any) -> Any:
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = element_pointer(context, builder, signature.args[0], *arguments)
-        pointer = builder.bitcast(pointer, ir.IntType(8).as_pointer())
-        flags = [ir.Constant(I32, flag) for flag in (0, 2, 1)]  # for reading, not into the first level, data
-        call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
+        prefetch_line(builder, element_pointer(context, builder, signature.args[0], *arguments))
         return context.get_dummy_value()
 
     return (types.void(array, types.int64), codegen) if is_float_array(array) else None
