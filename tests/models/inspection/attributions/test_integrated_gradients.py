@@ -58,7 +58,7 @@ def test_it_equals_captum(classifier, log_odds):
     actual = integrated_gradients(classifier, TEXT, label="fair", steps=20)
     np.testing.assert_allclose(actual.attribution, expected, rtol=1e-6, atol=1e-9)
     assert actual.token.tolist() == ["[CLS]", *TEXT.split()]
-    assert actual.attribution[0] == 0
+    assert abs(actual.attribution[0]) < 1e-15  # its vectors may be rounded differently in two texts
 
 
 def interpolate_source(translator, source, share):
@@ -86,7 +86,7 @@ def test_tokens_of_a_source_equal_a_sum_along_the_path(encoder, translators, sou
     np.testing.assert_allclose(actual.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
     assert actual.part.unique().tolist() == ["source"]
     assert actual.token.tolist() == list(translator.attention(source, TRANSLATION).tokens["source"])
-    assert actual.attribution[0] == 0
+    assert abs(actual.attribution[0]) < 1e-15  # its vectors may be rounded differently in two texts
     assert actual.attribution.abs().max() > 1e-4
 
 
