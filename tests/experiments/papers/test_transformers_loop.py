@@ -71,8 +71,9 @@ def test_both_models_compute_the_same_with_the_same_learning_rates(folder, tmp_p
         torch.testing.assert_close(model(encoded), estimator.model_(batch), atol=1e-5, rtol=1e-5)
     module = TrainingModule(estimator.model_, estimator.training_, loader=[None], dev=None, measure=None)
     ours, _ = module.make_optimizer()
-    rates = learning_rates(estimator.text_inputs_.architecture, estimator.pretrained)
-    theirs = make_optimizer(model, rates, estimator.training)
+    options = estimator.resolve_options()
+    rates = learning_rates(estimator.text_inputs_.architecture, options["pretrained"])
+    theirs = make_optimizer(model, rates, options["training"])
     assert count_by_rate(ours, "initial_lr") == count_by_rate(theirs, "lr")
 
 

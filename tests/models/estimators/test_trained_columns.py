@@ -67,7 +67,7 @@ def test_trained_columns_serve_tables(mails):
     missing = TABLE.assign(body=TABLE.body.replace("", None))
     np.testing.assert_array_equal(mails.predict_proba(missing), expected)
     mixed = [JOINED[0], TABLE.to_dict("records")[1], {"text": JOINED[2]}]
-    np.testing.assert_array_equal(mails.predict_proba(mixed), expected[:3])
+    np.testing.assert_allclose(mails.predict_proba(mixed), expected[:3], rtol=1e-5)  # a batch of another size
 
 
 def test_trained_columns_serve_pairs(train_on):
