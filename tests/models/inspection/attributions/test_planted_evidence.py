@@ -34,7 +34,7 @@ def classifier(parts):
         inputs=InputOptions(embedding=64, embedding_dropout=0.0),
         head=HeadOptions(head_dropout=0.0, linear_branch=False),
         training=TrainingOptions(
-            epochs=8, batch_size=64, learning_rate=0.006, seed=0, precision="32", progress=False, logs=False
+            epochs=10, batch_size=64, learning_rate=0.003, seed=0, precision="32", progress=False, logs=False
         ),
     )
     return model.fit(train, labels[0], dev=(dev, labels[1]))
