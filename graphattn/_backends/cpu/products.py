@@ -302,7 +302,8 @@ def _attend_texts(out, rows, work, texts, first, length, heads, scale):  # type:
 def _attend_text(out, target, rows, work, start, length, first, queries, heads, size, scale):  # type: ignore[no-untyped-def]
     """Attention of ``queries`` rows from the first on to the ``length`` rows of their text, which begins at ``start``.
 
-    ``work`` has room for the keys of a head, transposed, and for its scores.
+    Results are written to ``out`` from ``target`` on. ``work`` has room for the keys of a head, transposed, and for
+    its scores.
     """
     count = simd_width(rows)
     width, stride = 2 * count, 3 * heads * size
@@ -313,7 +314,7 @@ def _attend_text(out, target, rows, work, start, length, first, queries, heads, 
         for k in range(length):
             for feature in range(size):
                 work[feature * keys + k] = scale * rows[(start + k) * stride + key + feature]
-        for k in range(length, keys):  # other numbers would be denormal and slow at times
+        for k in range(length, keys):  # the memory may hold denormal numbers, which are slow
             for feature in range(size):
                 work[feature * keys + k] = 0
         for column in range(0, keys, width):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from llvmlite import binding, ir  # type: ignore[import-untyped]
@@ -10,27 +11,20 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 
 
-def _register_size() -> int:
-    """64 bytes with AVX-512, else 32: one register of AVX2, or two of NEON, which LLVM uses as one."""
+def _detect_features() -> Mapping[str, bool]:
+    """The processor's features by LLVM's names; none if LLVM cannot tell."""
     try:
-        return 64 if binding.get_host_cpu_features().get("avx512f") else 32
-    except RuntimeError:  # LLVM cannot tell
-        return 32
-
-
-def _multiplies_bytes() -> bool:
-    """Whether the processor adds products of four bytes to an int32 at once (VNNI), with registers of this size."""
-    try:
-        features = binding.get_host_cpu_features()
+        features: Mapping[str, bool] = binding.get_host_cpu_features()
     except RuntimeError:
-        return False
-    return bool(features.get("avx512vnni" if BYTES == 64 else "avxvnni"))
+        return {}
+    return features
 
 
-BYTES = _register_size()
-"""Size of a register."""
-MULTIPLIES_BYTES = _multiplies_bytes()
-"""Whether :func:`multiply_add` takes bytes."""
+_FEATURES = _detect_features()
+BYTES = 64 if _FEATURES.get("avx512f") else 32
+"""Size of a register: 64 bytes with AVX-512, else 32: one register of AVX2, or two of NEON, which LLVM uses as one."""
+MULTIPLIES_BYTES = bool(_FEATURES.get("avx512vnni" if BYTES == 64 else "avxvnni"))
+"""Whether the processor adds products of four bytes to an int32 at once (VNNI), see :func:`multiply_add`."""
 
 intrinsic: Any = extending.intrinsic  # its annotation describes the compiler's signature, not the callers'
 
