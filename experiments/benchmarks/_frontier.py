@@ -14,8 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -51,9 +51,13 @@ _ONE_THREAD = {
     "CUDA_VISIBLE_DEVICES": "",
     "HF_HUB_OFFLINE": "1",
 }
+_COMPILE_MODULES_ONCE = {"PYTHONDONTWRITEBYTECODE": ""}
+"""So that a process finds the modules compiled, as everywhere else, where the shell forbids Python to write them."""
 _HELD_OUT = 0.1
 """Share of a training set without a dev set that becomes one."""
-_WARM_UP_EXAMPLES = 64
+_FEW = 64
+"""Examples of an untimed run."""
+_METRICS = ".metrics.json"
 _SHORTEST, _LONGEST = 3.0, 600.0
 """CPU seconds between which no peer should be above our curve."""
 
@@ -62,11 +66,12 @@ CPU seconds (user and system, of a process and those it starts) from the start o
 its saved model, and the score of that model on the test set: accuracy, for CoNLL-2003 the F1 of entities. One process
 at a time, with one thread. All contenders have the same files: where a data set has no dev set, a tenth of the training
 set, by class, is the dev set of all, and nobody trains on it. `test s` are CPU seconds of another process that loads
-the model and measures or predicts the test set. `±` is the standard error of an accuracy by the number of test texts.
+the model and measures or predicts the test set. All did this before on a few examples, untimed, which compiles modules
+and kernels. `±` is the standard error of an accuracy by the number of test texts.
 
 Ours: `graphattn train TASK train --dev dev --out model` with the options in the table; {MODEL} is all-MiniLM-L6-v2.
-Kernels were compiled before, by an untimed run. Peers, each a function of
-`experiments/benchmarks/_frontier_peers.py`, have settings of their documentation, and none was tuned on a test set:
+Peers, each a function of `experiments/benchmarks/_frontier_peers.py`, have settings of their documentation. None was tuned
+on a test set:
 
 - `tfidf`: scikit-learn's `TfidfVectorizer` (words and pairs of words, `sublinear_tf`) and `LogisticRegression` with its
   default strength; `tfidf-tuned`: the dev set chooses among five. For pairs of texts both vectors, their absolute
@@ -299,6 +304,17 @@ class Files:
         """The file of a split."""
         return self.folder / f"{split}{self.suffix}"
 
+    def take_few(self, folder: Path) -> Files:
+        """A few examples of the training set, of all classes, as each of the splits."""
+        few = replace(self, folder=folder)
+        folder.mkdir(exist_ok=True)
+        end = "\n\n" if self.task == TAGS else "\n"
+        *examples, _ = self.path("train").read_text(encoding="utf-8").split(end)
+        step = max(1, len(examples) // _FEW)  # of all classes, also if the file is sorted
+        for split in ("train", "dev", "test"):
+            few.path(split).write_text("".join(example + end for example in examples[::step]), encoding="utf-8")
+        return few
+
     def describe(self, entry: Entry) -> Record:
         """The first columns of a row."""
         names = {"data_set": self.data_set, "task": self.task, "contender": entry.name, "title": entry.title}
@@ -360,13 +376,13 @@ class Runner:
 
     def __init__(self, folder: Path, settings: FrontierSettings, pretrained: str | Path | None):
         self.folder, self.settings, self._pretrained = folder, settings, pretrained
-        self._warm: set[tuple[str, bool]] = set()
 
     def run(self, entry: Entry, files: Files) -> Record:
         """Train, save and test; the row of the table. Raises an UnableError if a process fails."""
+        self._warm_up(entry, files)
         with self._empty_folder() as model:
-            run = partial(self._run_peer if entry.is_peer else self._run_ours, entry, files, model)
-            trained, (tested, score) = run("fit"), self._test(entry, files, model)
+            trained, tested = self._train(entry, files, model), self._test(entry, files, model)
+            score = self._read_score(entry, files, model)
             size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
         row = files.describe(entry) | {"cpu_seconds": trained.cpu_seconds, "seconds": trained.seconds, "score": score}
         if files.task != TAGS:
@@ -390,39 +406,33 @@ class Runner:
             for path in self.folder.glob("model*"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def _test(self, entry: Entry, files: Files, model: Path) -> tuple[Used, float]:
+    def _warm_up(self, entry: Entry, files: Files) -> None:
+        """Train and test on a few examples, untimed, which compiles kernels and modules."""
+        few = files.take_few(self.folder / "few")
+        with self._empty_folder() as model, suppress(UnableError):  # the timed run says why
+            self._train(entry, few, model)
+            self._test(entry, few, model)
+
+    def _train(self, entry: Entry, files: Files, model: Path) -> Used:
         if entry.is_peer:
-            used = self._run_peer(entry, files, model, "predict")
-            return used, files.measure(json.loads((model / "predictions.json").read_text(encoding="utf-8")))
-        used = self._run_ours(entry, files, model, "test")
-        metrics = json.loads((self.folder / "model.metrics.json").read_text(encoding="utf-8"))
-        return used, float(metrics["f1" if files.task == TAGS else "accuracy"])
+            return self._run_peer(entry, files, model, "fit")
+        flags = self._fill_in(entry.get_flags(files.task))
+        splits = [str(files.path("train")), "--dev", str(files.path("dev"))]
+        return self._run_ours(["train", files.task, *splits, "--out", str(model), *flags], self.settings.limit)
 
-    def _run_ours(self, entry: Entry, files: Files, model: Path, verb: str) -> Used:
-        if verb == "test":
-            arguments = ["evaluate", str(model), str(files.path("test")), "--out", f"{model}.metrics.json"]
-        else:
-            flags = self._fill_in(entry.get_flags(files.task))
-            self._warm_up(files, flags)
-            arguments = _list_train_arguments(files.task, files.path("train"), files.path("dev"), model, flags)
-        limit = math.inf if verb == "test" else self.settings.limit
+    def _test(self, entry: Entry, files: Files, model: Path) -> Used:
+        if entry.is_peer:
+            return self._run_peer(entry, files, model, "predict")
+        return self._run_ours(["evaluate", str(model), str(files.path("test")), "--out", f"{model}{_METRICS}"])
+
+    def _read_score(self, entry: Entry, files: Files, model: Path) -> float:
+        if entry.is_peer:
+            return files.measure(json.loads((model / "predictions.json").read_text(encoding="utf-8")))
+        metrics = json.loads(Path(f"{model}{_METRICS}").read_text(encoding="utf-8"))
+        return float(metrics["f1" if files.task == TAGS else "accuracy"])
+
+    def _run_ours(self, arguments: Sequence[str], limit: float = math.inf) -> Used:
         return run_process([sys.executable, "-m", "graphattn", *arguments], self.folder, limit)
-
-    def _warm_up(self, files: Files, flags: Sequence[str]) -> None:
-        """Compile kernels by training on a few examples, once for each task with and without a pretrained model."""
-        key = (files.task, "--pretrained" in flags)
-        if key in self._warm:
-            return
-        self._warm.add(key)
-        few, model = self.folder / f"few{files.suffix}", self.folder / "model"
-        end = "\n\n" if files.task == TAGS else "\n"
-        blocks = files.path("train").read_text(encoding="utf-8").split(end)
-        step = max(1, len(blocks) // _WARM_UP_EXAMPLES)  # of all classes, also if the file is sorted
-        few.write_text("".join(block + end for block in blocks[::step] if block), encoding="utf-8")
-        kept = flags[:2] if key[1] else [] if "--minutes" in flags else flags
-        arguments = _list_train_arguments(files.task, few, few, model, [*kept, "--epochs", "1"])
-        with self._empty_folder():
-            run_process([sys.executable, "-m", "graphattn", *arguments], self.folder, self.settings.limit)
 
     def _run_peer(self, entry: Entry, files: Files, model: Path, verb: str) -> Used:
         python = self.settings.pythons.get(entry.name, sys.executable)
@@ -449,10 +459,6 @@ class Runner:
         return [model if flag == MODEL else flag for flag in flags]
 
 
-def _list_train_arguments(task: str, train: Path, dev: Path, model: Path, flags: Sequence[str]) -> list[str]:
-    return ["train", task, str(train), "--dev", str(dev), "--out", str(model), *flags]
-
-
 def run_process(command: Sequence[str], folder: Path, most_seconds: float) -> Used:
     """Run a command with one thread in a folder; raises an UnableError if it fails."""
     if not hasattr(os, "wait4"):
@@ -468,7 +474,7 @@ def run_process(command: Sequence[str], folder: Path, most_seconds: float) -> Us
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, **_ONE_THREAD},
+            env={**os.environ, **_ONE_THREAD, **_COMPILE_MODULES_ONCE},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=errors,

@@ -74,6 +74,12 @@ def test_rows_of_fresh_processes_resume(tmp_path):
     assert len((out / frontier.ROWS_FILE).read_text().splitlines()) == 2
 
 
+def test_processes_keep_compiled_modules_also_where_the_shell_forbids_that(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    used = run_process([sys.executable, "-c", "import sys; print(sys.dont_write_bytecode)"], tmp_path, 60)
+    assert used.output == "False\n"
+
+
 def test_finished_rows_are_not_measured_again(tmp_path):
     path = tmp_path / "rows.jsonl"
     row = make_row("tfidf", 2.0, 80.0, is_peer=True) | {"command": TFIDF.describe_command("classify")}
