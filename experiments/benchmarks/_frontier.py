@@ -70,8 +70,8 @@ the model and measures or predicts the test set. All did this before on a few ex
 and kernels. `±` is the standard error of an accuracy by the number of test texts.
 
 Ours: `graphattn train TASK train --dev dev --out model` with the options in the table; {MODEL} is all-MiniLM-L6-v2.
-Peers, each a function of `experiments/benchmarks/_frontier_peers.py`, have settings of their documentation. None was tuned
-on a test set:
+Peers, each a function of `experiments/benchmarks/_frontier_peers.py`, have settings of their documentation, and none
+was tuned on a test set:
 
 - `tfidf`: scikit-learn's `TfidfVectorizer` (words and pairs of words, `sublinear_tf`) and `LogisticRegression` with its
   default strength; `tfidf-tuned`: the dev set chooses among five. For pairs of texts both vectors, their absolute
