@@ -2,7 +2,7 @@
 
 An option that was set keeps its value. Every other one has the default of its class, unless a layer of :data:`LAYERS`
 says otherwise; later layers win. :data:`DERIVED` then decides what is still open because it depends on other options,
-and :data:`LIMITS` what the model cannot have. Nothing changes an option afterwards.
+and :data:`LIMITS` what the model cannot have. Training changes no option afterwards.
 """
 
 from __future__ import annotations

@@ -341,7 +341,9 @@ def predict_chunk(
             return list(map(json.loads, _format_tags(estimator, inputs, output)))
         if output != "json" and table is None:
             return _format_tags(estimator, inputs, output)
-        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, **row_options)
+        if "n_best" in estimator.task.prediction_options:
+            row_options.update(first=first, n_best=n_best)
+        rows = estimator.predict_rows(inputs, **row_options)
         if table is not None:
             return rows
         if plain:

@@ -182,16 +182,12 @@ class Estimator(ScikitLearn):
         details = self.predict_details(X, probabilities=True)
         return self.task_.labels.decode(details.decisions), details.probabilities or []
 
-    def predict_rows(
-        self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
-    ) -> list[dict[str, Any]]:
+    def predict_rows(self, X: Sequence[Any], *, probabilities: bool = False) -> list[dict[str, Any]]:
         """Predictions as rows of JSON, each with its input, as ``graphattn predict`` prints them.
 
         Parameters
         ----------
         X : the inputs
-        first : number of the first input when these are a part of more
-        n_best : outputs for each input of a translator
         probabilities : add the probability of each class
         """
         X = as_list(X, self.task_)

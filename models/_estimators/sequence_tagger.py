@@ -40,6 +40,7 @@ class TaggerOptions(WeightedOptions):
 
     @override
     def check(self) -> None:
+        super().check()
         parse_feature_columns(self.feature_columns)
 
 

@@ -115,7 +115,6 @@ class ClassScores(Classes):
         top_k: int | None = None,
         min_confidence: float | None = None,
         threshold: float | Mapping[Any, float] | None = None,
-        **options: Any,
     ) -> list[dict[str, Any]]:
         """Predictions as rows of JSON, each with its input, as ``graphattn predict`` prints them.
 
@@ -126,7 +125,6 @@ class ClassScores(Classes):
         top_k : add ``top``, the probabilities of this many classes, the most probable one first
         min_confidence : add ``confidence``, the label's probability; the label is None if it is lower
         threshold : as for :meth:`set_thresholds`, for these predictions alone
-        options : ignored ones of other tasks
 
         Raises
         ------
@@ -142,7 +140,7 @@ class ClassScores(Classes):
         head, needs_shares = self.task_.head, probabilities or top_k is not None or min_confidence is not None
         rows: list[dict[str, Any]]
         if threshold is None:
-            rows = super().predict_rows(X, probabilities=needs_shares, **options)
+            rows = super().predict_rows(X, probabilities=needs_shares)
         else:
             X = as_list(X, self.task_)
             shares = self.predict_proba(X)

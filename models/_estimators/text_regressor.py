@@ -29,6 +29,7 @@ class RegressorOptions(PresetOptions):
 
     @override
     def check(self) -> None:
+        super().check()
         parse_cell_columns(self.feature_columns, typed=True)
 
 

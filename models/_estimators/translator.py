@@ -202,8 +202,17 @@ class Translator(Estimator):
 
     @override
     def predict_rows(
-        self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
+        self, X: Sequence[Any], *, probabilities: bool = False, first: int = 1, n_best: int = 1
     ) -> list[dict[str, Any]]:
+        """Translations as rows of JSON, each with its source, as ``graphattn predict`` prints them.
+
+        Parameters
+        ----------
+        X : the sources
+        probabilities : ignored, as outputs have scores
+        first : number of the first source in errors, when these are a part of more
+        n_best : outputs for each source
+        """
         X = as_list(X, self.task_)
         outputs = self.outputs(X, count=n_best, first=first)
         rows = self.task_.rows

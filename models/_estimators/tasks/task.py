@@ -151,7 +151,7 @@ class Task:
     @classmethod
     def check_options(cls, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
         """Check the rules between groups of options before training."""
-        pretrained, head = options["pretrained"], options["head"]
+        pretrained = options["pretrained"]
         is_alone = encoder.name == NoEncoderOptions.name
         for name, fits in (("contrastive", cls.has_contrastive), ("frozen", cls.can_be_frozen)):
             if getattr(pretrained, name) and not fits:
@@ -162,6 +162,7 @@ class Task:
             raise ConfigError(f"{problem}; leave one of them out", options=("contrastive", "tuned_layers"))
         if not pretrained.frozen:
             return
+        head = options["head"]
         for name, is_needed, fix in (
             ("pretrained", bool(pretrained.pretrained), "give the directory or name of a pretrained model"),
             ("encoder", is_alone, "nothing trains other layers; leave it out"),

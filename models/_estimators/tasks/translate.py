@@ -238,6 +238,7 @@ class Translation(Task):
     @override
     @classmethod
     def check_options(cls, encoder: EncoderOptions, options: Mapping[str, Any]) -> None:
+        super().check_options(encoder, options)
         if options["inputs"].vectors is not None and encoder.streams == 1:
             raise ConfigError(
                 f"{{vectors}} are for the second embedding of duo-transformer; {encoder.name} has one",

@@ -634,6 +634,13 @@ def test_options_are_validated_by_fit(changes, message, corpus, tiny):
     assert not hasattr(estimator, "model_")
 
 
+@pytest.mark.parametrize("kind", ["classifier", "pair", "tagger"])
+def test_class_weights_are_validated_by_each_estimator_that_has_them(kind, corpus, tiny):
+    estimator = tiny(kind, class_weight="equal")
+    message = "class_weight is 'equal'; choose one of: balanced"
+    assert message_of(ConfigError, estimator.fit, *corpus(kind, 12)) == message
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_fit_changes_nothing(kind, corpus, tiny, figures):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from graphattn import PairClassifier, SequenceTagger, TextClassifier, TextRegressor, load
+from graphattn import PairClassifier, SequenceTagger, TextClassifier, TextRegressor, Translator, load
 from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.experiments._cli.training_run import format_plan
@@ -263,11 +263,13 @@ def test_options_of_fine_tuning_and_other_tasks_leave_no_choice(folder, kind, y,
     [
         (TextRegressor, "contrastive", "a model that predicts a number for texts has no contrastive; leave it out"),
         (SequenceTagger, "frozen", "a model that tags words has no frozen; leave it out"),
+        (Translator, "frozen", "a model that writes texts has no frozen; leave it out"),
+        (Translator, "contrastive", "a model that writes texts has no contrastive; leave it out"),
     ],
 )
 def test_ways_of_training_of_other_tasks(folder, kind, name, message):
     with pytest.raises(ConfigError) as error:
-        make(kind, folder, **{name: True}).validate()
+        kind(pretrained=PretrainedOptions(pretrained=str(folder), **{name: True})).validate()
     assert str(error.value) == message
 
 
