@@ -73,7 +73,7 @@ def _checksum(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-def write_sealed(path: Path, content: bytes) -> None:
+def write_with_checksum(path: Path, content: bytes) -> None:
     """Write a file atomically, flushed to the disk and with its checksum at the end, for :func:`read_sealed`.
 
     Formats whose readers start from the last bytes, such as ZIP, can still be read as what they are.
@@ -83,7 +83,7 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """The content of a file that :func:`write_sealed` wrote; None if it is missing or was damaged since."""
+    """The content of a file that :func:`write_with_checksum` wrote; None if it is missing or was damaged since."""
     if not path.exists():
         return None
     try:

@@ -181,7 +181,7 @@ def _view(buffer: Tensor, start: int, like: Tensor) -> Tensor:
     return buffer[start : start + like.nbytes].view(like.dtype).view(like.shape)
 
 
-def map_ahead(make: Callable[[S], T], items: Iterable[S], device: torch.device) -> Iterator[T]:
+def prefetch_map(make: Callable[[S], T], items: Iterable[S], device: torch.device) -> Iterator[T]:
     """``map(make, items)``; for a GPU, a thread makes the next one while the caller has the one before.
 
     What ``make`` copies to the GPU is in the caller's stream.

@@ -54,7 +54,7 @@ class Batch:
     weights: Tensor | None = None  # (B,) factors of the texts' losses; None for equal weights
     cells: Tensor | None = None  # (B, K) encoded columns beside the texts, or None
 
-    def copy_ahead(self, device: torch.device) -> Self:
+    def prefetch(self, device: torch.device) -> Self:
         """Copy all tensors to a GPU in one piece; ``to_device`` and ``Edges.to`` then return these copies.
 
         If they do not fit into its memory, the model copies what it needs, and the error is raised there.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from graphattn._devices import explain_memory_errors, fetch, map_ahead, to_device
+from graphattn._devices import explain_memory_errors, fetch, prefetch_map, to_device
 from graphattn._precision import at_least_float32
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError, TruncationWarning, warn_caller
@@ -78,7 +78,7 @@ def run_model(
     started: list[tuple[list[int], Computed]] = []
 
     def load(numbers: list[int]) -> tuple[list[int], Batch]:
-        return numbers, corpus.batch(numbers).copy_ahead(device)
+        return numbers, corpus.batch(numbers).prefetch(device)
 
     def finish(number_started: int) -> None:
         while len(started) > number_started:
@@ -90,7 +90,7 @@ def run_model(
 
     with in_evaluation(model), torch.inference_mode():
         chosen = prediction_batches(corpus, device) if batches is None else batches
-        for numbers, batch in map_ahead(load, chosen, device):
+        for numbers, batch in prefetch_map(load, chosen, device):
             for part, computed in _start(corpus, compute, numbers, batch):
                 started.append((part, computed))
                 finish(0 if device.type == "cpu" else 1)

@@ -31,7 +31,7 @@ Groups = Mapping[str, Any]
 
 SET, DEFAULT = "set", "default"
 """Reasons of values that no layer decided."""
-OF_TRAINING = (TRAINED, TUNING, TRAINING_SET, MINUTES) = (
+TRAINING_LAYERS = (TRAINED, TUNING, TRAINING_SET, MINUTES) = (
     "model to continue from",
     "cross-validation",
     "training set",
@@ -113,7 +113,7 @@ class Resolved(Mapping[str, Any]):
         changes = {
             name: value
             for group, name, value, reason in self.rows(unused)
-            if reason in (SET, *OF_TRAINING) and value != getattr(defaults[group], name)
+            if reason in (SET, *TRAINING_LAYERS) and value != getattr(defaults[group], name)
             if name not in _list_sizes(self[group])
         }
         named = {name: getattr(self[group], name) for group, (name,) in kept.items() if hasattr(self[group], name)}

@@ -29,7 +29,7 @@ from graphattn.experiments._cli.output import check_output, model_files, open_ou
 from graphattn.experiments._cli.resumable import (
     ChunkResult,
     ModelJob,
-    Tally,
+    ProgressCounts,
     TextError,
     apply_to_texts,
     choose_chunk,
@@ -136,7 +136,7 @@ def encode(
     executor = make_engine(engine, jobs, address, device)
     write = partial(_write_numpy, width) if out.suffix == ".npy" else write_parquet
     inputs = getattr(estimator, "text_inputs_", None)  # a pretrained model alone has none
-    tally = Tally(columns=None if inputs is None else inputs.text_columns)
+    tally = ProgressCounts(columns=None if inputs is None else inputs.text_columns)
     chunks = tally.watch(chunks)
     with keep_results(out) as results:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded

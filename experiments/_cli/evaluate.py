@@ -15,16 +15,6 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError, Hint, UnknownLabelError
 from graphattn.experiments._cli.corpus_options import CorpusOptions, name_corpora, parser_flags
-from graphattn.experiments._cli.evaluation_questions import (
-    ForWhichTexts,
-    Question,
-    WhatIsWrong,
-    WhereMayItDecide,
-    WhichIsBetter,
-    check_files,
-    find_first_file,
-    list_columns,
-)
 from graphattn.experiments._cli.flags import (
     Device,
     Longest,
@@ -42,6 +32,16 @@ from graphattn.experiments._cli.output import (
     name_files,
     open_output,
     unpack_single,
+)
+from graphattn.experiments._cli.report_sections import (
+    ErrorAnalysis,
+    ModelComparison,
+    ReportSection,
+    SelectivePrediction,
+    Subgroups,
+    check_files,
+    find_first_file,
+    list_columns,
 )
 from graphattn.options import list_options
 
@@ -104,7 +104,7 @@ def evaluate(
     min_confidence: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="How many texts are decided from this confidence on, and how many right (classifiers)."
+            min=0, max=1, help="Coverage and accuracy of the predictions with at least this confidence (classifiers)."
         ),
     ] = None,
     min_accuracy: Annotated[
@@ -112,8 +112,8 @@ def evaluate(
         typer.Option(
             min=1,
             max=100,
-            help="The least confidence from which on this percentage, such as 95, is right (classifiers); choose it on "
-            "a dev set.",
+            help="Find the lowest confidence threshold that reaches this accuracy, such as 95 percent (classifiers); "
+            "choose it on a dev set.",
         ),
     ] = None,
     coverage: Annotated[
@@ -160,23 +160,23 @@ def evaluate(
     """
     if quiet:
         warnings.simplefilter("ignore", Hint)
-    better, groups = WhichIsBetter(compare, disagreements), ForWhichTexts(by)
-    decisions = WhereMayItDecide(min_confidence, min_accuracy, coverage, threshold)
-    questions = [better, decisions, groups, WhatIsWrong(mistakes, picture, curves)]
+    better, groups = ModelComparison(compare, disagreements), Subgroups(by)
+    decisions = SelectivePrediction(min_confidence, min_accuracy, coverage, threshold)
+    sections = [better, decisions, groups, ErrorAnalysis(mistakes, picture, curves)]
     read: list[str | Path] = [*corpus, *",".join(map(str, corpus)).split(","), *(compare or []), *model_files(model)]
-    for question in questions:
-        question.check()
-    check_files(out, questions, inputs=read)
+    for section in sections:
+        section.check()
+    check_files(out, sections, inputs=read)
     estimator = load_model(model, parser, precision=precision, device=device, max_tokens_per_text=max_tokens_per_text)
-    options = {name: is_set for question in questions for name, is_set in question.list_options().items()}
+    options = {name: is_set for section in sections for name, is_set in section.list_options().items()}
     of_task: dict[str, Any] = {"bleu_tokenizer": bleu_tokenizer, "search": search, "longest": longest}
     reject_unused(model, estimator, **options, **of_task, repair_tags=repair_tags)
-    for question in questions:
-        question.prepare(estimator)
+    for section in sections:
+        section.prepare(estimator)
     if card:
         _check_card(model, threshold)
     corpora = name_corpora(estimator.task, corpus)
-    if len(corpora) > 1 and (name := find_first_file(questions)):
+    if len(corpora) > 1 and (name := find_first_file(sections)):
         raise ConfigError(f"{{{name}}} is of one corpus; give one", options=(name,))
     _change_model(estimator, repair_tags=repair_tags, **of_task)
     training = estimator.task_.describe_reading(estimator.corpus_).get("training", {})
@@ -194,9 +194,9 @@ def evaluate(
             decisions.answer(report)
             if values:
                 report["by"] = {column: report.by(of_texts) for column, of_texts in values.items()}
-    _write_reports(reports, questions, out, quiet=quiet)
-    for question in questions:
-        question.write(next(iter(reports.values())))
+    _write_reports(reports, sections, out, quiet=quiet)
+    for section in sections:
+        section.write(next(iter(reports.values())))
     if card:
         _write_card(estimator, model, {name_files(paths): reports[name] for name, paths in corpora.items()})
 
@@ -228,12 +228,12 @@ def _write_card(estimator: Estimator, model: Path, results: Mapping[str, Report]
 
 
 def _write_reports(
-    reports: Mapping[str, Report], questions: Sequence[Question], out: Path | None, *, quiet: bool
+    reports: Mapping[str, Report], sections: Sequence[ReportSection], out: Path | None, *, quiet: bool
 ) -> None:
     """Print metrics as JSON and tables, and write the complete JSON."""
     print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1), flush=True)
     for name, report in ({} if quiet else reports).items():
-        answers = [line for question in questions for line in question.describe(report)]
+        answers = [line for section in sections for line in section.describe(report)]
         text = "\n".join([str(report), *answers])
         print(f"{name}\n{text}\n" if len(reports) > 1 else text, file=sys.stderr)
     if out is not None:

@@ -45,7 +45,7 @@ from graphattn.experiments._cli.resumable import (
     CHUNK,
     ChunkResult,
     ModelJob,
-    Tally,
+    ProgressCounts,
     TextError,
     apply_to_texts,
     choose_chunk,
@@ -190,7 +190,7 @@ def predict(
         numbered = chain(first, numbered)
     job = ModelJob(settings, predict_chunk, choices)
     executor = make_engine(engine, jobs, address, device)
-    tally = Tally(columns=estimator.text_inputs_.text_columns)
+    tally = ProgressCounts(columns=estimator.text_inputs_.text_columns)
     _write_predictions(job, tally.watch(iter_chunks(numbered, chunk)), executor, tally, out, quiet=quiet)
     if out is not None and not quiet and not is_stream(out):
         print(f"{tally.processed:,} prediction{'s' * (tally.processed != 1)}: {out}")
@@ -289,7 +289,7 @@ def _write_predictions(
     job: ModelJob,
     chunks: Iterator[Sequence[NumberedText]],
     executor: Any,
-    tally: Tally,
+    tally: ProgressCounts,
     out: Path | None,
     *,
     quiet: bool,

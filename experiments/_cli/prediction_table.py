@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from graphattn.experiments._cli.output import encode_line
 from graphattn.experiments._cli.tables import SEPARATORS, can_be_field, format_row
 from graphattn.experiments._cli.text_stream import NumberedText
 from graphattn.models._estimators.inputs import as_text, input_fields
+from graphattn.models._results.class_probabilities import name_class
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class PredictionTable:
             if name == "outputs" and not is_json:
                 values |= {"output": value[0]["text"], "score": value[0]["score"]}
             elif name == "labels" and self.label_separator is not None and self.suffix in SEPARATORS:
-                values[name] = self.label_separator.join(map(_spell_class, value))
+                values[name] = self.label_separator.join(map(name_class, value))
             elif name not in (*of_input, "probabilities", "top"):
                 values[name] = value
         probabilities = prediction.get("probabilities")
@@ -170,8 +170,8 @@ def find_confidence(prediction: Mapping[str, Any]) -> float | None:
     """
     shares: Mapping[str, float] = prediction["probabilities"]
     if "labels" not in prediction:
-        return shares.get(_spell_class(prediction["label"]))
-    chosen = set(map(_spell_class, prediction["labels"]))
+        return shares.get(name_class(prediction["label"]))
+    chosen = set(map(name_class, prediction["labels"]))
     return round(math.prod(share if name in chosen else 1 - share for name, share in shares.items()), 6)
 
 
@@ -187,10 +187,6 @@ def _rank(top: Mapping[str, float]) -> dict[str, Any]:
     for rank, (name, share) in enumerate(top.items(), 1):
         values |= {f"top_{rank}": name, f"top_{rank}_probability": share}
     return values
-
-
-def _spell_class(label: object) -> str:
-    return label if isinstance(label, str) else json.dumps(label)
 
 
 def _split_input(text: NumberedText, suffix: str, left_out: frozenset[str]) -> tuple[tuple[str, ...], Sequence[Any]]:

@@ -173,7 +173,7 @@ def stream_results(job: ModelJob, chunks: Iterable[Sequence[NumberedText]], engi
         engine.close()
 
 
-class KeptResults:
+class ChunkCache:
     """The results of chunks as files in a folder that this process alone uses; it may have those of an earlier run."""
 
     def __init__(self, folder: Path):
@@ -184,12 +184,12 @@ class KeptResults:
         self, job: ModelJob, chunks: Iterable[Sequence[NumberedText]], engine: Engine, description: str | None
     ) -> None:
         """Compute the results that are missing, and show how many are done, if that has a description."""
-        from graphattn.builders._atomic import write_sealed
+        from graphattn.builders._atomic import write_with_checksum
 
         try:
             for name, result in show_progress(engine.run(job, self._find_missing(job, chunks)), description):
                 header = json.dumps([name, result.truncated, result.error, *result.bad_lines])
-                write_sealed(self._path(name), b"%b\n%b" % (header.encode(), result.content))
+                write_with_checksum(self._path(name), b"%b\n%b" % (header.encode(), result.content))
         finally:
             engine.close()
 
@@ -226,7 +226,7 @@ class KeptResults:
 
 
 @contextmanager
-def keep_results(out: Path) -> Iterator[KeptResults]:
+def keep_results(out: Path) -> Iterator[ChunkCache]:
     """Keep the results of chunks beside a file, or for a pipe in a temporary folder, until the block has no error."""
     from graphattn.builders._atomic import remove_leftovers
     from graphattn.builders._locks import folder_lock
@@ -234,14 +234,14 @@ def keep_results(out: Path) -> Iterator[KeptResults]:
 
     if is_stream(out):
         with tempfile.TemporaryDirectory(prefix="graphattn-") as name:
-            yield KeptResults(Path(name))
+            yield ChunkCache(Path(name))
         return
     target = Path(os.path.realpath(out))
     folder = target.with_name(f".{target.name}.parts")
     try:
         folder.mkdir(exist_ok=True)
         with folder_lock(folder):
-            yield KeptResults(folder)
+            yield ChunkCache(folder)
             for file in folder.glob("*.part*"):  # also those that a killed process was writing
                 file.unlink()
             remove_leftovers(target, seconds=0)  # the lock keeps other writers out
@@ -255,7 +255,7 @@ def keep_results(out: Path) -> Iterator[KeptResults]:
 
 
 @dataclass
-class Tally:
+class ProgressCounts:
     """Counts texts, and those that were truncated, and collects the lines of those that could not be processed."""
 
     texts: int = 0

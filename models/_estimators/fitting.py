@@ -223,7 +223,7 @@ class Fit:
             self.model.learned_classes = self.linear.learned_classes = self._find_learned_classes()
         self.linear_row = {"epoch": 0, **self.linear.describe_factors()}
         if self._evaluate is not None:
-            self.linear_row |= name_metrics(self._evaluate(self.linear.decide_alone()))
+            self.linear_row |= name_metrics(self._evaluate(self.linear.predict_linear_only()))
         key, seconds = f"dev_{self.metric}", f"{self.linear.seconds:.1f} s"
         score = f"dev {self.metric.replace('_', ' ')} {self.linear_row[key]:.2f}, " if key in self.linear_row else ""
         self.log(f"linear model: {score}{seconds}")
@@ -411,7 +411,7 @@ class Fit:
             self.decisions = linear.decide(self.model, dev, self._evaluate)
         else:
             linear.factors = LINEAR_ALONE
-            self.decisions = linear.decide_alone()
+            self.decisions = linear.predict_linear_only()
         if linear.factors[1] and dev is not None and not self.model.head.per_word:
             self.scores = linear.mix_scores()
         self._combine(linear, self.corpus if self.dev is None and dev is not None else None)
@@ -479,7 +479,7 @@ class Fit:
         held_out, dev = self.held_out, self.dev_corpus
         if held_out is not None and dev is not None:
             decisions = self.decisions or self.task.head.predict_dev_set(self.model, dev)
-            if not self.task.head.has_wanted_thresholds:
+            if not self.task.head.has_requested_thresholds:
                 has_vectors = self.inputs.has_vectors
                 hints.append(self.task.labels.hint_at_predictions(held_out.labels, decisions, has_vectors=has_vectors))
             # a report has no weights, and is of the search of `predict`

@@ -84,7 +84,7 @@ def choose_tuning(
     if task.texts_per_input == 1:
         mean = len(labels) / len(task.labels.classes)
         tunings = [name for name in TUNINGS if mean >= FINE_TUNED_FROM or name != "fine-tuned"]
-    choice, shares, scores, numbers = compare_tunings(targets, score, folds, log, tunings, weights=examples.weights)
+    choice, shares, scores, numbers = select_tuning(targets, score, folds, log, tunings, weights=examples.weights)
     estimator.prepare(Facts(tuning={"pretrained": TUNINGS[choice], "training": whole}))
     estimator.mixture_ = shares
     # a text of a class that its model has not seen says nothing about the scores of others
@@ -101,7 +101,7 @@ def _leaves_choice(estimator: EstimatorState) -> bool:
     return not any(vars(getattr(estimator, group)).keys() & of for group, of in OF_FINE_TUNING.items())
 
 
-def compare_tunings(
+def select_tuning(
     targets: npt.NDArray[np.integer],
     score: Callable[[str, Numbers, Numbers], Floats],
     folds: list[tuple[Numbers, Numbers]],

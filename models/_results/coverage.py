@@ -1,4 +1,4 @@
-"""Where a classifier may decide alone: how many texts it decides from a confidence on, and how many of them right."""
+"""Selective prediction: coverage and accuracy of the predictions above a confidence threshold."""
 
 from __future__ import annotations
 

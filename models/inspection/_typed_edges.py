@@ -107,7 +107,7 @@ def add_relation(sums: Sequence[HeadSums], weights: Floats, types: Sequence[Type
                 masses = np.bincount(edges.codes, values[:, column], minlength=len(edges.names))
                 head.add_kinds(dict(zip(edges.names, masses.tolist(), strict=True)))
         if edges.arcs is not None:
-            for kind, counts in edges.arcs.count_followed(values).items():
+            for kind, counts in edges.arcs.count_matched_arcs(values).items():
                 for head, count in zip(sums, counts.tolist(), strict=True):
                     head.followed[kind] = head.followed.get(kind, 0.0) + count
     positive = np.concatenate([counts[counts > 0] for counts in degrees.values()])

@@ -34,7 +34,7 @@ class WordArcs:
         self._by_source = np.argsort(self._sources, kind="stable")
         self._kinds = kinds
 
-    def count_followed(self, weights: Floats) -> dict[str, Floats]:
+    def count_matched_arcs(self, weights: Floats) -> dict[str, Floats]:
         """Kind of dependency -> (heads,) number of dependents whose strongest edge is the arc; ties count in shares.
 
         ``nsubj<``: the subject attends most to its head. ``nsubj>``: of all words, the head attends most to it.

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from graphattn.builders._atomic import read_sealed, write_sealed
+from graphattn.builders._atomic import read_sealed, write_with_checksum
 from graphattn.builders._locks import folder_lock
 from graphattn.builders._paths import resolve_path
 from graphattn.exceptions import (
@@ -94,7 +94,7 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     if not checkpoint.exists():
         (folder / HISTORY).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
-    write_sealed(folder / SETTINGS, json.dumps(settings, indent=1).encode())
+    write_with_checksum(folder / SETTINGS, json.dumps(settings, indent=1).encode())
     return checkpoint if checkpoint.exists() else None
 
 
@@ -103,7 +103,7 @@ def write_checkpoint(path: Path, checkpoint: dict[str, Any]) -> None:
     content = io.BytesIO()
     torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
     # no view of the buffer: Python 3.12.1 crashes when it collects one that an error keeps
-    write_sealed(path, content.getvalue())
+    write_with_checksum(path, content.getvalue())
 
 
 def read_checkpoint(path: Path, device: Any = None) -> dict[str, Any]:

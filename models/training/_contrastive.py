@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn._devices import map_ahead, to_device
+from graphattn._devices import prefetch_map, to_device
 from graphattn.models._corpus import Corpus
 from graphattn.models._options import TrainingOptions
 from graphattn.models._text_model import TextModel, set_gradients
@@ -42,7 +42,7 @@ def train_contrastive(model: TextModel, corpus: Corpus, options: TrainingOptions
         optimizer = make_optimizer(model, model.learning_rates, options)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: relative_rate(step, len(batches), options))
         model.train()
-        for batch in map_ahead(lambda numbers: corpus.batch(numbers).copy_ahead(model.device), batches, model.device):
+        for batch in prefetch_map(lambda numbers: corpus.batch(numbers).prefetch(model.device), batches, model.device):
             assert batch.targets is not None
             with torch.autocast(model.device.type, torch.bfloat16, enabled=options.resolve_precision() == "bf16"):
                 vectors = head.items_of(head.sentences(model.encode(batch), batch.graph))

@@ -115,11 +115,11 @@ class ScoredTexts:
         """The scores and targets of some of several labels."""
         return ScoredTexts(self.scores[:, numbers], self.targets[:, numbers], self.weights)
 
-    def drop_uncounted(self) -> ScoredTexts:
+    def drop_zero_weights(self) -> ScoredTexts:
         """The texts without those of weight 0, which would change folds."""
         return self if self.weights.all() else self.select(np.flatnonzero(self.weights))
 
-    def judge(self, positive: int | None) -> tuple[Floats, npt.NDArray[Any]]:
+    def binarize(self, positive: int | None) -> tuple[Floats, npt.NDArray[Any]]:
         """(S, C) log-odds of classes, and zeros and ones; of two classes only for the ``positive`` one."""
         if positive is None:
             return self.scores, self.targets
@@ -148,7 +148,7 @@ def fit_temperature(dev: ScoredTexts) -> float:
 
         return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x))
 
-    dev = dev.drop_uncounted()
+    dev = dev.drop_zero_weights()
     folds = split_folds(len(dev.scores))
     losses = [dev.select(held).loss(fit(dev.select(rest))) for rest, held in folds]
     return fit(dev) if losses and sum(losses) < dev.loss() else 1.0
@@ -225,7 +225,7 @@ def calibrate(dev: ScoredTexts, log: Callable[[str], None]) -> tuple[float, Scor
 
 def is_small(dev: ScoredTexts, positive: int | None) -> bool:
     """Whether a dev set has few examples of the ``positive`` class, or of several labels few of all together."""
-    return bool((dev.weights @ dev.judge(positive)[1]).sum() < SMALL)
+    return bool((dev.weights @ dev.binarize(positive)[1]).sum() < SMALL)
 
 
 def tune_thresholds(
@@ -236,8 +236,8 @@ def tune_thresholds(
     ``positive`` is the class that is judged of two classes; lines and warnings begin with a ``name``. The result is
     None unless thresholds that are chosen without a fold are better for that fold than 0.5.
     """
-    texts, about = texts.drop_uncounted(), f"{name}: " if name else ""
-    log_odds, gold = texts.judge(positive)
+    texts, about = texts.drop_zero_weights(), f"{name}: " if name else ""
+    log_odds, gold = texts.binarize(positive)
     plain, decided = log_odds > 0, log_odds > 0
     for rest, held in split_folds(len(log_odds)):
         decided[held] = log_odds[held] > choose_thresholds(log_odds[rest], gold[rest], texts.weights[rest], metric)

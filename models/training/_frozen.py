@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphattn.builders._atomic import read_sealed, write_sealed
+from graphattn.builders._atomic import read_sealed, write_with_checksum
 from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._prediction import encode_corpus
 from graphattn.models._text_model import TextModel
@@ -179,7 +179,7 @@ def encode_items(model: TextModel, corpus: Corpus, folder: Path | None, about: s
             content = io.BytesIO()
             np.save(content, parts[-1])
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_sealed(path, content.getvalue())
+            write_with_checksum(path, content.getvalue())
         if time.monotonic() - shown > _SECONDS:
             log(f"frozen: {start + len(chunk):,} of {len(corpus):,} texts encoded")
             shown = time.monotonic()

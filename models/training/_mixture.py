@@ -119,7 +119,7 @@ class LinearModel:
 
     # -- the linear model alone ----------------------------------------------------------------------------------------
 
-    def decide_alone(self) -> list[Any]:
+    def predict_linear_only(self) -> list[Any]:
         """Decisions for the dev set without the graph encoder."""
         assert self.dev is not None
         self.factors, self.scored = LINEAR_ALONE, self._score(None, self.dev)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Sampler
 from typing_extensions import override
 
-from graphattn._devices import explain_memory_errors, map_ahead
+from graphattn._devices import explain_memory_errors, prefetch_map
 from graphattn._gradients import Function, apply
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
@@ -101,10 +101,10 @@ class BatchLoader(DataLoader[Any]):
     def __iter__(self) -> Iterator[list[Batch]]:  # type: ignore[override]
         if self.device.type == "cpu":
             return super().__iter__()
-        return map_ahead(self._load, cast(SharedBatches, self.batch_sampler), self.device)
+        return prefetch_map(self._load, cast(SharedBatches, self.batch_sampler), self.device)
 
     def _load(self, shards: list[Share]) -> list[Batch]:
-        return [self.dataset[shard].copy_ahead(self.device) for shard in shards]
+        return [self.dataset[shard].prefetch(self.device) for shard in shards]
 
 
 class TrainingModule(nn.Module):

@@ -15,7 +15,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from typing_extensions import override
 
-from graphattn.builders._atomic import atomic_file, read_sealed, write_sealed, write_text
+from graphattn.builders._atomic import atomic_file, read_sealed, write_text, write_with_checksum
 from graphattn.builders._regular_files import NAMES, read_text
 from graphattn.models._files.saving import KEEP_BEST, LINEAR, PACKED
 from graphattn.models._options import TrainingOptions
@@ -83,7 +83,9 @@ class KeepBest(Callback):
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
             in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None
             if in_children and trainer.is_global_zero:
-                write_sealed(self.folder / BEST, save(self.weights))  # for the parent process, in case of an error
+                write_with_checksum(
+                    self.folder / BEST, save(self.weights)
+                )  # for the parent process, in case of an error
         if trainer.is_global_zero:
             with atomic_file(self.folder / HISTORY, sync=True) as temporary:
                 text = json.dumps({"best": self.best, "epochs": self.rows}, indent=1)

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from graphattn.builders._atomic import atomic_file, atomic_folder, is_vacant, read_sealed, write_sealed
+from graphattn.builders._atomic import atomic_file, atomic_folder, is_vacant, read_sealed, write_with_checksum
 
 from .test_locks import hold
 
@@ -97,14 +97,14 @@ def test_writers_of_a_folder_wait_for_each_other_and_clean_up_after_a_kill(tmp_p
 def test_a_sealed_file_is_read_only_as_it_was_written(tmp_path):
     path = tmp_path / "a"
     assert read_sealed(path) is None
-    write_sealed(path, b"a\nb")
+    write_with_checksum(path, b"a\nb")
     assert read_sealed(path) == b"a\nb"
     sealed = path.read_bytes()
     flipped = [sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :] for at in range(len(sealed))]
     for damaged in [*flipped, *(sealed[:length] for length in range(len(sealed))), sealed + b"\n", sealed * 2]:
         path.write_bytes(damaged)
         assert read_sealed(path) is None
-    write_sealed(path, b"")
+    write_with_checksum(path, b"")
     assert (read_sealed(path), list(tmp_path.iterdir())) == (b"", [path])
 
 

@@ -13,8 +13,8 @@ from graphattn._devices import (
     explain_memory_errors,
     fetch,
     find_device,
-    map_ahead,
     pack,
+    prefetch_map,
     remember_copies,
     to_device,
 )
@@ -172,7 +172,7 @@ def test_the_next_one_is_made_meanwhile(device, is_ahead):
         events[number].set()
         return 10 * number
 
-    results = map_ahead(make, range(4), torch.device(device))
+    results = prefetch_map(make, range(4), torch.device(device))
     assert next(results) == 0
     assert not is_ahead or events[1].wait(10)
     assert made == ([0, 1] if is_ahead else [0])
@@ -181,7 +181,7 @@ def test_the_next_one_is_made_meanwhile(device, is_ahead):
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_an_error_is_raised_where_its_result_would_be(device):
-    results = map_ahead(lambda number: 1 // number, [1, 0], torch.device(device))
+    results = prefetch_map(lambda number: 1 // number, [1, 0], torch.device(device))
     assert next(results) == 1
     with pytest.raises(ZeroDivisionError):
         next(results)
@@ -191,7 +191,7 @@ def test_an_error_is_raised_where_its_result_would_be(device):
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_copies_together_have_the_same_numbers(tensors, is_packed):
     tensors, device = pack(tensors) if is_packed else tensors, find_device("cuda")
-    for copy_of in map_ahead(lambda part: copy_together(part, device), [tensors] * 3, device):
+    for copy_of in prefetch_map(lambda part: copy_together(part, device), [tensors] * 3, device):
         assert all(torch.equal(copy_of(tensor).cpu(), tensor) for tensor in tensors)
 
 

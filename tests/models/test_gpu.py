@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 def assert_same_losses(model, batch):
     results = []
     moved = replace(batch, graph=batch.graph.to("cuda"))
-    ahead = deepcopy(batch).copy_ahead(torch.device("cuda", 0))
+    ahead = deepcopy(batch).prefetch(torch.device("cuda", 0))
     for device, inputs in (("cpu", batch), ("cuda", batch), ("cuda", moved), ("cuda", ahead)):
         copy = deepcopy(model).double().eval().to(device)
         with torch.backends.cudnn.flags(enabled=False):  # its LSTM has no gradients in evaluation
@@ -67,7 +67,7 @@ def test_nothing_waits_for_the_gpu_in_a_step(kind, corpus, fitted):
     for numbers in (list(range(8)), list(range(8, 24))):  # the first step loads kernels
         torch.cuda.set_sync_debug_mode("error" if numbers[0] else "default")
         try:
-            loss, _ = model.loss(examples[numbers].copy_ahead(model.device))
+            loss, _ = model.loss(examples[numbers].prefetch(model.device))
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()

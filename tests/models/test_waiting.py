@@ -63,7 +63,7 @@ def test_a_batch_is_copied_at_once(kind, encoder, in_the_step, corpus, fitted, c
     for module in model.modules():
         if hasattr(module, "backend"):
             module.backend = "no-attention"
-    assert count_copies(lambda: batch.copy_ahead(meta)) == 1
+    assert count_copies(lambda: batch.prefetch(meta)) == 1
     if in_the_step is not None:
         assert count_copies(lambda: model.loss(batch)) == in_the_step
     assert count_copies(lambda: [edges.to(meta) for edges in batch.graph.edges.values()]) == 0
@@ -72,7 +72,7 @@ def test_a_batch_is_copied_at_once(kind, encoder, in_the_step, corpus, fitted, c
 def test_copies_are_freed(corpus, fitted):
     """All of them: they are views of one buffer."""
     batch, meta = make_corpus(fitted("classifier", "umst"), *corpus("classifier", 4))[[0, 1]], torch.device("meta")
-    buffer = weakref.ref(to_device(batch.copy_ahead(meta).targets, meta)._base)
+    buffer = weakref.ref(to_device(batch.prefetch(meta).targets, meta)._base)
     assert buffer() is not None
     batch.free_copies()
     assert buffer() is None
@@ -82,6 +82,6 @@ def test_copies_are_freed(corpus, fitted):
 def test_devices_that_copy_nothing_ahead(device, corpus, fitted):
     batch = make_corpus(fitted("classifier"), *corpus("classifier", 4))[[0, 1]]
     edges = list(batch.graph.edges.values())
-    assert batch.copy_ahead(torch.device(device)) is batch
+    assert batch.prefetch(torch.device(device)) is batch
     assert list(batch.graph.edges.values()) == edges
     assert not any(relation.plans for relation in edges)

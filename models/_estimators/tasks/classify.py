@@ -87,7 +87,7 @@ class TextLabels(ClassLabels):
 
     def parse(self, items: Any) -> list[Any] | None:
         """Convert labels of a file for a model whose labels are not strings; None if they are."""
-        known = self._list_spellings()
+        known = self._labels_by_text()
         if not known:
             return None
         labels = [item.label for item in items] if isinstance(items, list) else items.texts().column("label")
@@ -95,7 +95,7 @@ class TextLabels(ClassLabels):
             return [tuple(known.get(name, name) for name in names) for names in labels]
         return [known.get(label, label) for label in labels]
 
-    def _list_spellings(self) -> dict[str, Any]:
+    def _labels_by_text(self) -> dict[str, Any]:
         """Text -> the class that is written so in a file; empty if classes are strings."""
         known: dict[str, Any] = {}
         if any(isinstance(name, str) for name in self.classes):
@@ -108,7 +108,7 @@ class TextLabels(ClassLabels):
 
     @override
     def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
-        known = self._list_spellings()
+        known = self._labels_by_text()
         if known and as_matrix(predictions) is None:
 
             def spell(name: Any) -> Any:
@@ -148,7 +148,7 @@ class TextLabels(ClassLabels):
     def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         if not self.multilabel:
             labels = resolve_labels(X, single_target(y), "label")
-            return self.unify_spelling([_check_single(label, index) for index, label in enumerate(labels)])
+            return self.normalize_unicode([_check_single(label, index) for index, label in enumerate(labels)])
         matrix = as_matrix(y)
         labels = resolve_labels(X, y if matrix is None else matrix, "label")
         if matrix is not None:
@@ -157,16 +157,16 @@ class TextLabels(ClassLabels):
             return indicators
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
             labels = [(label,) if isinstance(label, str) else label for label in labels]
-        return self.unify_spelling([_unique_labels(label, index) for index, label in enumerate(labels)])
+        return self.normalize_unicode([_unique_labels(label, index) for index, label in enumerate(labels)])
 
     @override
     def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
         return list(chain.from_iterable(labels)) if self.multilabel else labels
 
     @override
-    def respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+    def rename_label(self, label: Any, respellings: Mapping[Any, str]) -> Any:
         if not self.multilabel:
-            return super().respell(label, respellings)
+            return super().rename_label(label, respellings)
         return tuple(dict.fromkeys(respellings.get(name, name) for name in label))
 
     @override
@@ -417,7 +417,7 @@ class ClassPredictor(ScorePredictor):
 
     @property
     @override
-    def has_wanted_thresholds(self) -> bool:
+    def has_requested_thresholds(self) -> bool:
         return self.tune_threshold is not None and self.thresholds is not None
 
     @override

@@ -75,7 +75,7 @@ class Predictor:
         return None
 
     @property
-    def has_wanted_thresholds(self) -> bool:
+    def has_requested_thresholds(self) -> bool:
         """Whether thresholds are those that the user asked for, which may give nearly all texts the same class."""
         return False
 

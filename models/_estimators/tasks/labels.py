@@ -196,7 +196,7 @@ class ClassLabels(Labels):
 
     @override
     def normalize(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
-        return self.unify_spelling(labels, self.classes)
+        return self.normalize_unicode(labels, self.classes)
 
     @override
     def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
@@ -204,7 +204,7 @@ class ClassLabels(Labels):
         self.label_set.reject_other_types(dict.fromkeys(self.list_names(read)), "other model's predictions")
         return read
 
-    def unify_spelling(self, labels: Sequence[Any], known: Iterable[Any] = ()) -> Sequence[Any]:
+    def normalize_unicode(self, labels: Sequence[Any], known: Iterable[Any] = ()) -> Sequence[Any]:
         """Labels whose names have one Unicode form each: the known one, or the first.
 
         Without known ones, a hint says that there are several.
@@ -220,13 +220,13 @@ class ClassLabels(Labels):
                     "all are read as the form that occurs first"  # without counts, so that folds repeat one warning
                 )
             )
-        return [self.respell(label, respellings) for label in labels]
+        return [self.rename_label(label, respellings) for label in labels]
 
     def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
         """The names in labels, each as often as it occurs."""
         return labels
 
-    def respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+    def rename_label(self, label: Any, respellings: Mapping[Any, str]) -> Any:
         """A label in which names have other spellings."""
         return respellings.get(label, label)
 

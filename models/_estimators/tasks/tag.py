@@ -81,9 +81,9 @@ class TagLabels(ClassLabels):
     def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         labels = resolve_labels(X, y, "tags")
         if y is None and is_stored(X):
-            return self.unify_spelling(labels)
+            return self.normalize_unicode(labels)
         sources = X if y is None else repeat(None)  # tags in ``y`` have no file and line
-        return self.unify_spelling(
+        return self.normalize_unicode(
             [_locate_tags(index, tags, item) for index, (tags, item) in enumerate(zip(labels, sources, strict=False))]
         )
 
@@ -92,7 +92,7 @@ class TagLabels(ClassLabels):
         return chain.from_iterable(labels)
 
     @override
-    def respell(self, label: Any, respellings: Mapping[Any, str]) -> Any:
+    def rename_label(self, label: Any, respellings: Mapping[Any, str]) -> Any:
         tags = copy(label)  # keeps the origin
         tags[:] = [respellings.get(tag, tag) for tag in tags]
         return tags

@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments._cli.training_plan import TrainingPlan
 from graphattn.experiments._cli.training_run import format_plan
 from graphattn.models import HeadOptions, TrainingOptions
-from graphattn.models._estimators.tuning import TUNINGS, compare_tunings, has_enough_classes
+from graphattn.models._estimators.tuning import TUNINGS, has_enough_classes, select_tuning
 from graphattn.models.pretrained import SentenceEncoder
 from graphattn.models.pretrained._options import PretrainedOptions
 from graphattn.models.training._contrastive import contrastive_loss, draw_batches
@@ -210,7 +210,7 @@ def test_a_choice_that_is_clearly_better_wins(right, count, choice, trained):
         return np.stack([~wrong, wrong], axis=1).astype(float)
 
     lines = []
-    chosen, shares, scores, numbers = compare_tunings(targets, score, fold(count), lines.append)
+    chosen, shares, scores, numbers = select_tuning(targets, score, fold(count), lines.append)
     assert chosen == choice
     assert len(calls) == trained
     assert shares[choice] == pytest.approx(100 * right[choice], abs=1)

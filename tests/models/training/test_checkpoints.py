@@ -17,7 +17,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from sklearn.base import clone
 
 from graphattn import load
-from graphattn.builders._atomic import write_sealed
+from graphattn.builders._atomic import write_with_checksum
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, TrainingError
 from graphattn.models import TrainingOptions
 from graphattn.models._files.saving import check_notes
@@ -410,7 +410,7 @@ def test_a_checkpoint_holds_no_code(corpus, tiny, tmp_path):
 def test_only_the_training_options_that_matter_are_compared(tmp_path):
     options = TrainingOptions(run_dir=str(tmp_path))
     assert checkpoint_to_resume(tmp_path, options, {"a": (1, 2), "b": Path("x")}) is None
-    write_sealed(tmp_path / "last.ckpt", b"")
+    write_with_checksum(tmp_path / "last.ckpt", b"")
     assert checkpoint_to_resume(tmp_path, options, {"a": [1, 2], "b": "x"}) == tmp_path / "last.ckpt"
     with pytest.raises(ConfigError, match=r"^an unfinished run with other options \(a: "):
         checkpoint_to_resume(tmp_path, options, {"b": "x"})

@@ -81,7 +81,7 @@ def test_weights_count_as_copies():
     weighted = ScoredTexts.of(texts.scores, texts.targets, weights)
     assert weighted.loss(2.0) == pytest.approx(repeated.loss(2.0))
     chosen = [
-        decisions.choose_thresholds(*each.judge(None), each.weights, "f1")
+        decisions.choose_thresholds(*each.binarize(None), each.weights, "f1")
         for each in map(one_hot, (weighted, repeated))
     ]
     np.testing.assert_array_equal(*chosen)
@@ -427,7 +427,7 @@ def test_what_a_wanted_precision_costs_is_told():
     assert 0.5 < thresholds[1] < 1
     assert lines[0].count("precision ") == 2
     assert lines[0].endswith(" at 0.5")
-    log_odds, gold = texts.judge(1)
+    log_odds, gold = texts.binarize(1)
     decided = expit(log_odds[:, 0]) > thresholds[1]
     assert metrics.precision_score(gold[:, 0], decided) >= 0.95
     noise = ScoredTexts.of(np.ones((300, 2)), np.arange(300) % 2, None)

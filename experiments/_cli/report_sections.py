@@ -1,4 +1,4 @@
-"""What ``graphattn evaluate`` answers besides the metrics: one class for each question, with its flags and files."""
+"""The sections of a report of ``graphattn evaluate`` besides the metrics: a class each, with its flags and files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TABLES = (".tsv", ".csv", ".jsonl")
 
 
 @dataclass(frozen=True)
-class Question:
-    """Flags of one question; each field is the value of the flag of this name."""
+class ReportSection:
+    """The flags of a section; each field is the value of the flag of this name."""
 
     def list_options(self) -> dict[str, bool]:
         """Name -> whether the flag is set."""
@@ -59,7 +59,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class WhichIsBetter(Question):
+class ModelComparison(ReportSection):
     """Whether the difference from other models is chance."""
 
     compare: Sequence[Path] | None
@@ -84,7 +84,7 @@ class WhichIsBetter(Question):
 
 
 @dataclass(frozen=True)
-class ForWhichTexts(Question):
+class Subgroups(ReportSection):
     """Whether groups of texts differ from all others."""
 
     by: Sequence[str] | None
@@ -100,7 +100,7 @@ class ForWhichTexts(Question):
 
 
 @dataclass(frozen=True)
-class WhereMayItDecide(Question):
+class SelectivePrediction(ReportSection):
     """From which confidence on a classifier may decide alone, and with which thresholds it does."""
 
     min_confidence: float | None
@@ -171,7 +171,7 @@ class WhereMayItDecide(Question):
         if self.min_accuracy is not None:
             found = report["min_accuracy"]["reached"]
             if found is None:
-                yield f"no confidence is high enough for {self.min_accuracy:g} % right ones"
+                yield f"no confidence threshold reaches {self.min_accuracy:g} % accuracy"
             else:
                 bounds, confidence = found["confidence_interval"], found["min_confidence"]
                 interval = f"95 % confidence interval {bounds['low']:.3f} to {bounds['high']:.3f}"
@@ -193,7 +193,7 @@ class WhereMayItDecide(Question):
 
 
 @dataclass(frozen=True)
-class WhatIsWrong(Question):
+class ErrorAnalysis(ReportSection):
     """Which texts are wrong, which classes are confused, and how good the probabilities are."""
 
     mistakes: Path | None
@@ -221,10 +221,10 @@ class WhatIsWrong(Question):
         write_rows(self.mistakes, lambda: report.mistakes)
 
 
-def check_files(out: Path | None, questions: Sequence[Question], *, inputs: Sequence[str | Path]) -> None:
+def check_files(out: Path | None, sections: Sequence[ReportSection], *, inputs: Sequence[str | Path]) -> None:
     """Reject files that cannot be written or are inputs, before the model is loaded."""
-    pictures = [path for question in questions for path in question.list_pictures().values() if path is not None]
-    tables = {name: path for question in questions for name, path in question.list_tables().items() if path is not None}
+    pictures = [path for section in sections for path in section.list_pictures().values() if path is not None]
+    tables = {name: path for section in sections for name, path in section.list_tables().items() if path is not None}
     for picture in pictures:
         from graphattn.experiments.drawing._canvas import check_format
 
@@ -239,12 +239,12 @@ def check_files(out: Path | None, questions: Sequence[Question], *, inputs: Sequ
         check_output(file, *inputs)
 
 
-def find_first_file(questions: Sequence[Question]) -> str | None:
+def find_first_file(sections: Sequence[ReportSection]) -> str | None:
     """The first flag of a table or picture that is set."""
     names = (
         name
-        for question in questions
-        for name, path in {**question.list_tables(), **question.list_pictures()}.items()
+        for section in sections
+        for name, path in {**section.list_tables(), **section.list_pictures()}.items()
         if path is not None
     )
     return next(names, None)
