@@ -439,17 +439,14 @@ class Fit:
         """
         if not self.task.head.calibrates:
             return
-        scored, dev, validated = self.validated, self.dev_corpus, self.validated
+        scored, dev = self.validated, self.dev_corpus
+        has_all = dev is None and scored is not None
         if dev is not None:
             scores = predict_corpus(self.model, dev, scores=True).scores if self.scores is None else self.scores
             scored = ScoredTexts.of(np.array(scores), dev.targets, dev.copies)
-        has_scores = dev is None and validated is not None
+        cross_validate = None if has_all else self._cross_validate
         decisions = self.task.head.fit_decisions(
-            self.model,
-            self.corpus,
-            scored,
-            cross_validate=None if has_scores else lambda: validated or self._cross_validate(),
-            log=self.log,
+            self.model, self.corpus, scored, cross_validate=cross_validate, log=self.log
         )
         if decisions is not None and self._evaluate is not None:
             self.decisions = decisions
@@ -457,6 +454,8 @@ class Fit:
 
     def _cross_validate(self) -> ScoredTexts:
         """The scores of all training texts, each by a model that was trained without its fold."""
+        if self.validated is not None:
+            return self.validated
         labels = self.task.labels.normalize(self.examples.labels, "training set")  # those of the model to continue from
         examples, pretrained = replace(self.examples, labels=labels), self.options["pretrained"]
         scores = np.empty((len(labels), len(self.task.labels.classes)))
