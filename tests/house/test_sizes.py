@@ -7,15 +7,16 @@ import pytest
 
 from graphattn.models import Estimator, Labels, Predictor, Task
 
-MOST_MODULES, MOST_PUBLIC, MOST_PRIVATE, MOST_OF_TASK, MOST_LINES = 8, 30, 20, 25, 25
+MOST_MODULES, MOST_PUBLIC, MOST_PRIVATE, MOST_OF_TASK, MOST_LINES = 8, 48, 17, 25, 25
 
 
 def test_models_has_few_modules_at_its_root(root):
     assert len(list((root / "models").glob("*.py"))) <= MOST_MODULES
 
 
-def test_an_estimator_has_few_methods_of_its_own():
-    methods = [name for name, value in vars(Estimator).items() if callable(value) or isinstance(value, property)]
+def test_an_estimator_has_few_methods_also_with_those_of_its_bases():
+    members = [pair for level in inspect.getmro(Estimator)[:-1] for pair in vars(level).items()]
+    methods = [name for name, value in members if callable(value) or isinstance(value, property | classmethod)]
     public = [name for name in methods if not name.startswith("_")]
     assert len(public) <= MOST_PUBLIC
     assert len(methods) - len(public) <= MOST_PRIVATE
