@@ -37,7 +37,7 @@ T = TypeVar("T")
 class DevicePlan:
     """A backend's plan of a relation that is made on the CPU; copies of the edges on other devices have it, too.
 
-    The base class says that the edges cannot be planned, so that nobody tries again.
+    One of the base class marks edges that cannot be planned.
     """
 
     array: Tensor

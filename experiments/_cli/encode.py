@@ -84,7 +84,7 @@ def encode(
     address: Address = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a search.
+    """Write an embedding of each text, the input of a classifier's head, for scikit-learn or a search.
 
     With a sentence-transformers directory, the vectors are those of sentence-transformers.
 

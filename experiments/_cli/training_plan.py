@@ -91,7 +91,7 @@ def _check_encoder(encoder: str, values: Values, of_encoders: Mapping[str, Mappi
             shown = name.replace("_", "-") if prefix == "--" else name
             known = " and ".join(filter(None, [", ".join(owners[:-1]), owners[-1]]))
             raise ConfigError(
-                f"{prefix}{shown} is no option of the encoder {encoder}; "
+                f"{prefix}{shown} is not an option of the encoder {encoder}; "
                 f"{known} {'has' if len(owners) == 1 else 'have'} it. "
                 "Leave it out, or choose another --encoder"
             )

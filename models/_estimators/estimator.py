@@ -393,7 +393,7 @@ class Estimator(ScikitLearn):
         ----------
         name : OWNER/NAME of a repository; it is made if there is none
         private : whether a new repository is private; if not, the owner's settings decide, by default it is public
-        message : of the commit
+        message : the message of the commit
 
         Raises
         ------

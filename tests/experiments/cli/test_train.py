@@ -294,12 +294,12 @@ def interrupted(*_arguments, **_keywords):
         (["--heads", "3"], "--hidden is 16; it must be a multiple of --heads (3), or set --head-feats"),
         (
             ["--ffn", "8"],
-            "--ffn is no option of the encoder ms-trans; mtsa, duo-transformer, umst, tnt, multi-stage, muse and "
+            "--ffn is not an option of the encoder ms-trans; mtsa, duo-transformer, umst, tnt, multi-stage, muse and "
             "transformer have it. Leave it out, or choose another --encoder",
         ),
         (
             ["--encoder", "bilstm"],
-            "--heads is no option of the encoder bilstm; ms-trans, mtsa, duo-transformer, umst, tnt, multi-stage, "
+            "--heads is not an option of the encoder bilstm; ms-trans, mtsa, duo-transformer, umst, tnt, multi-stage, "
             "muse and transformer have it. Leave it out, or choose another --encoder",
         ),
         (["--config", "none.yaml"], "none.yaml: file not found; give --config a YAML file"),
