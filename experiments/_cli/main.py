@@ -41,8 +41,7 @@ COMMANDS = {
     "build": "Build a store of corpora: sentences as columns, from which batches of graphs are built at memory speed.",
     "info": "Summarize a store or a model.",
     "show": "Show the graph of a text, or of one of a corpus.",
-    "encode": "Write an embedding of each text, the input of a classifier's head, for scikit-learn or a "
-    "search.",
+    "encode": "Write an embedding of each text, the input of a classifier's head, for scikit-learn or a search.",
     "export": "Write a model for other runtimes: an ONNX file, or a directory for transformers.",
     "tune": "Search learning rate, depth, dropout and weight decay on a dev set, and write the best settings as YAML.",
     "reproduce": "Train and test on the corpora of the result tables, write each run's figures as it ends, print the "

@@ -32,7 +32,8 @@ def reproduce(
     table: Annotated[str | None, typer.Option(help="Number of a paper's table (default: all).")] = None,
     figure: Annotated[str | None, typer.Option(help="Number of a paper's figure (default: all).")] = None,
     row: Annotated[
-        list[str] | None, typer.Option(help="Row of a table, or a part of its label; may be given several times.")
+        list[str] | None,
+        typer.Option(help="Label of a row, or its part before or after a slash; may be given several times."),
     ] = None,
     changes: Annotated[
         list[str] | None,

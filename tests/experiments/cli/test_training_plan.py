@@ -132,7 +132,12 @@ def test_rows_of_the_papers_tables_are_flags(encoder, words):
         ("classify", {}, "crf: true", "there is no option 'crf'"),
         ("pair", {}, "multilabel: true", "there is no option 'multilabel'"),
         ("tag", {}, "pooling: max", "there is no option 'pooling'"),
-        ("classify", {}, "encoder: bilstm\nscales: 1,3\n", "scales is not an option of the encoder bilstm; ms-trans has"),
+        (
+            "classify",
+            {},
+            "encoder: bilstm\nscales: 1,3\n",
+            "scales is not an option of the encoder bilstm; ms-trans has",
+        ),
     ],
 )
 def test_unknown_options(task, given, text, message, config):
