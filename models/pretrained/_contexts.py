@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from threading import Lock, RLock
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -73,6 +75,11 @@ class LayerWatcher(Watcher):
                 f"its layers compute attention in another way, so {self._context} cannot be used with it"
             )
 
+    def check_has_no_cache(self, mask: MaskEdges) -> None:
+        """Reject attention to tokens of earlier passes."""
+        if mask.edges.num_sources != mask.edges.num_destinations:
+            raise ConfigError(f"{self._context} is for attention of tokens to each other; set use_cache=False")
+
     @override
     def begin_layer(self, module: nn.Module) -> None:
         if self._calls is None:  # computed again, for gradients
@@ -102,6 +109,7 @@ class EdgeChooser(LayerWatcher):
             )
         self._by_layer = [self._read(choice, number) for number, choice in enumerate(choices)]
         self._graph, self._made = graph, dict[tuple[int, str], Edges]()
+        self._checkpoints: dict[Any, Callable[..., Any]] = {}
 
     def _read(self, choice: Choice, layer: int) -> list[tuple[str | Edges, int]]:
         """Relation, or edges, with the number of its heads."""
@@ -115,14 +123,35 @@ class EdgeChooser(LayerWatcher):
     def begin_pass(self, model: nn.Module, args: tuple[Any, ...], inputs: dict[str, Any]) -> None:
         super().begin_pass(model, args, inputs)
         self._made.clear()
+        modules: Iterator[Any] = model.modules()
+        for module in modules:
+            if getattr(module, "gradient_checkpointing", False) and module not in self._checkpoints:
+                self._checkpoints[module] = module._gradient_checkpointing_func
+                module._gradient_checkpointing_func = partial(self._checkpoint, model, self._checkpoints[module])
+
+    def _checkpoint(
+        self, model: nn.Module, checkpoint: Callable[..., Any], layer: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Gradient checkpointing of a layer that is computed again along the same edges, also after the context."""
+
+        def run(*args: Any, **inputs: Any) -> Any:
+            is_open = self in WATCHERS.get(model, [])
+            with nullcontext() if is_open else watching(model, self):
+                return layer(*args, **inputs)
+
+        return checkpoint(run, *args, **options)
+
+    def restore_checkpoints(self) -> None:
+        """Give layers their own gradient checkpointing back."""
+        for module, checkpoint in self._checkpoints.items():
+            module._gradient_checkpointing_func = checkpoint
 
     @override
     def choose(self, module: nn.Module, mask: MaskEdges) -> Heads | None:
         pairs = self._by_layer[self.number(module)]
         if pairs == [(_MODELS_OWN, self.heads)]:
             return None
-        if mask.edges.num_sources != mask.edges.num_destinations:
-            raise ConfigError("edges(...) is for attention of tokens to each other; set use_cache=False")
+        self.check_has_no_cache(mask)
         real = mask.real
         rows = None if bool(real.all()) else real.nonzero().squeeze(1)
         count = int(real.sum())
@@ -215,6 +244,7 @@ class WeightRecorder(LayerWatcher):
 
     @override
     def record(self, head: Heads, weights: Sequence[Tensor], mask: MaskEdges) -> None:
+        self.check_has_no_cache(mask)
         count = sum(each.numel() for _, kept, _ in self._layers for each in kept) + sum(
             each.numel() for each in weights
         )
@@ -330,6 +360,19 @@ def read_config(model: nn.Module, context: str) -> Any:
     return config
 
 
+_LOCKS: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
+_LOCK_OF_LOCKS = Lock()
+
+
+@contextmanager
+def watching_alone(model: nn.Module, watcher: LayerWatcher) -> Iterator[None]:
+    """:func:`watching` for one forward pass, after those of other threads: all passes share the model's modules."""
+    with _LOCK_OF_LOCKS:
+        lock = _LOCKS.setdefault(model, RLock())
+    with lock, watching(model, watcher):
+        yield
+
+
 @contextmanager
 def watching(model: nn.Module, watcher: LayerWatcher) -> Iterator[None]:
     """Let a watcher see the layers of a model."""
@@ -389,8 +432,12 @@ def edges(model: nn.Module, heads: Choice | Sequence[Choice], *, graph: TextBatc
     ...     model(torch.tensor([[1, 2, 3, 4, 5]])).last_hidden_state.shape
     torch.Size([1, 5, 16])
     """
-    with watching(model, EdgeChooser(model, heads, graph)):
-        yield
+    chooser = EdgeChooser(model, heads, graph)
+    with watching(model, chooser):
+        try:
+            yield
+        finally:
+            chooser.restore_checkpoints()
 
 
 @contextmanager

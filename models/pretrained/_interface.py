@@ -398,6 +398,10 @@ def attend_mask(
     """(B, Lq, H, D_v), as :func:`attend_edges`, along the edges of a mask, or those that a watcher chooses."""
     query, key, value = projected
     batch, heads, length = query.shape[:3]
+    if heads % key.shape[1] or heads % value.shape[1]:
+        shown = f"{heads} heads of queries, {key.shape[1]} of keys and {value.shape[1]} of values"
+        raise ConfigError(f"{type(module).__name__} has {shown}; the first number must be a multiple of the others")
+    query, key = query.to(value.dtype), key.to(value.dtype)  # autocast leaves rotated ones in float32
     key, value = (each.repeat_interleave(heads // each.shape[1], dim=1) for each in (key, value))
     rows = _flatten_batch(query, key, value)
     watchers = WATCHERS.get(module, [])
@@ -407,6 +411,7 @@ def attend_mask(
     head = Heads([mask.edges], [heads]) if chosen is None else chosen
     if head.rows is not None:
         rows = tuple(each[head.rows] for each in rows)
+    _check_sizes(module, head, rows)
     if mask.bias is not None and chosen is not None:
         raise ConfigError(f"{type(module).__name__} has a mask with scores of its own edges; others cannot be chosen")
     bias = None if mask.bias is None else mask.bias.expand(-1, heads)
@@ -421,6 +426,18 @@ def attend_mask(
     if head.rows is not None:
         out = out.new_zeros(batch * length, *out.shape[1:]).index_copy(0, head.rows, out)
     return out.view(batch, length, heads, -1)
+
+
+def _check_sizes(module: nn.Module, head: Heads, rows: Sequence[Tensor]) -> None:
+    """Reject edges and heads of other sizes than queries and keys, which kernels do not check."""
+    expected = len(rows[1]), len(rows[0]), rows[0].shape[1]
+    for edges in head.edges:
+        found = edges.num_sources, edges.num_destinations, sum(head.counts)
+        if found != expected:
+            shown = "edges from {} to {} tokens for {} heads".format(*found)
+            raise ConfigError(
+                f"{type(module).__name__} got {shown}; expected {expected[0]}, {expected[1]} and {expected[2]}"
+            )
 
 
 def _flatten_batch(*projected: Tensor) -> tuple[Tensor, ...]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from graphattn._ragged import Ints, count_up
 from graphattn.exceptions import ConfigError
-from graphattn.models.pretrained._contexts import LayerWatcher, read_config, watching
+from graphattn.models.pretrained._contexts import LayerWatcher, read_config, watching, watching_alone
 from graphattn.models.pretrained._interface import WATCHERS, packed
 
 _CONTEXT = "pack(...)"
@@ -66,7 +66,7 @@ class PackedModel:
             self._check_segments(token_type_ids, lengths)
             segments = _join(token_type_ids, device)
         inputs = self.make_inputs(lengths, _join(input_ids, device), segments)
-        with packed(lengths), watching(self.model, LayerWatcher(self.model, _CONTEXT)):
+        with packed(lengths), watching_alone(self.model, LayerWatcher(self.model, _CONTEXT)):
             states = last_states(self.model(**inputs))
         return list(states[0].split(lengths.tolist()))
 

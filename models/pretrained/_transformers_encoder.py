@@ -26,7 +26,7 @@ from graphattn.builders.relations import Causal
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models._encoders.base import LayerWeights, is_too_long_to_keep
 from graphattn.models._encoders.relation_heads import head_relation
-from graphattn.models.pretrained._contexts import LayerWatcher, watching
+from graphattn.models.pretrained._contexts import LayerWatcher, watching_alone
 from graphattn.models.pretrained._directory_settings import CONFIG, WEIGHTS
 from graphattn.models.pretrained._encoder import resize_positions
 from graphattn.models.pretrained._export import NativeHead, write_files
@@ -219,7 +219,7 @@ class TransformersEncoder(PretrainedModel):
 
     @contextmanager
     def _reading(self, watcher: _LayerEdges, lengths: Ints) -> Iterator[None]:
-        with packed(lengths, reads_masks=False), watching(self.model, watcher):
+        with packed(lengths, reads_masks=False), watching_alone(self.model, watcher):
             yield
 
     def _set_checkpointing(self, watcher: _LayerEdges, lengths: Ints, tokens: Tensor, *, is_recording: bool) -> None:

@@ -197,23 +197,53 @@ def test_layers_without_a_choice_keep_their_edges(inputs):
     assert len(found[0].only(layer=0, head=0).table()) == LENGTHS[0]
 
 
-def test_gradient_checkpointing_keeps_the_edges(inputs):
-    _, model = make_models()
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("backward_inside", [False, True])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("Bert", {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}), ("Qwen3", {})],
+)
+def test_gradient_checkpointing_keeps_the_edges(name, options, backward_inside, reentrant, inputs):
+    _, model = make_models(name, **options)
+    model.train().enable_input_require_grads()
     gradients = []
     for is_checkpointed in (False, True):
         if is_checkpointed:
-            model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.gradient_checkpointing_enable({"use_reentrant": reentrant})
         model.zero_grad()
-        model.train()
-        for module in model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
-        for layer in model.encoder.layer:
-            layer.attention.self.dropout.p = 0.0
         with hub.edges(model, ["window:3", "window:5"]):
-            model(**inputs).last_hidden_state.square().sum().backward()
-        gradients.append(model.encoder.layer[0].attention.self.query.weight.grad.clone())
-    torch.testing.assert_close(*gradients)
+            loss = (model(**inputs).last_hidden_state * inputs["attention_mask"][..., None]).square().sum()
+            if backward_inside:
+                loss.backward()
+        if not backward_inside:
+            loss.backward()
+        gradients.append([each.grad for each in model.parameters() if each.grad is not None])
+    for actual, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("name", ["Bert", "Gemma2", "Qwen3", "GptOss"])
+def test_autocast_is_close_to_float32(name, inputs):
+    _, model = make_models(name)
+    with torch.no_grad():
+        expected = model(**inputs).last_hidden_state
+        with torch.autocast("cpu", torch.bfloat16):
+            states = model(**inputs).last_hidden_state.float()
+    real = inputs["attention_mask"].bool()
+    torch.testing.assert_close(states[real], expected[real], atol=0.1, rtol=0.1)
+
+
+def test_heads_that_do_not_divide_are_an_error(inputs):
+    config = transformers.LlamaConfig(**SIZES, num_key_value_heads=8)
+    model = transformers.LlamaModel._from_config(config, attn_implementation="graphattn").eval()
+    with pytest.raises(ConfigError, match="4 heads of queries, 8 of keys"):
+        model(**inputs)
+
+
+def test_weights_of_earlier_passes_are_an_error(inputs):
+    _, model = make_models("Qwen3", "ModelForCausalLM")
+    with pytest.raises(ConfigError, match="set use_cache=False"), hub.capture(model):
+        model.generate(**inputs, max_new_tokens=2)
 
 
 def test_models_that_attend_otherwise_are_errors(inputs):

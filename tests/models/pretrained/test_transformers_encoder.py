@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -45,6 +46,17 @@ def read_alone(model, graph):
 
 def assert_close(actual, expected):
     torch.testing.assert_close(actual, expected.detach(), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["albert", "gpt2"])
+def test_threads_share_an_encoder(save, family):
+    encoder = SentenceEncoder(save(family)).fit()
+    texts = ["a dog " * length for length in range(1, 13)] * 2
+    expected = [encoder.transform([text]) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda text: encoder.transform([text]), texts))
+    for actual, vectors in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(actual, vectors)
 
 
 @pytest.mark.parametrize("family", OTHER_FAMILIES)
