@@ -97,6 +97,10 @@ class PyGBatch:
     def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
         """(B,) nodes of a type in each graph of the batch; a graph without ``batch`` and ``ptr`` is a single one."""
         count, store = self.num_nodes(node_type), self.graph[node_type]
+        texts = {name: len(each.ptr) - 1 for name, each in self.graph.node_items() if "ptr" in each}
+        if len({*texts.values()}) > 1:  # Batch.from_data_list leaves out texts that lack a type, and shifts later ones
+            shown = ", ".join(f"{number} of type {name!r}" for name, number in texts.items())
+            raise GraphError(f"ptr counts {shown} texts; give each text all node types, some with num_nodes=0")
         if "batch" in store:  # ptr may be missing, or be that of the graph from which subgraph() made this one
             counts = torch.bincount(store.batch, minlength=max(map(_count_texts, self.graph.node_stores)))
             in_order = bool((store.batch[1:] >= store.batch[:-1]).all())

@@ -107,6 +107,22 @@ def test_batches_that_are_batched_again_keep_their_texts():
         assert Edges.of(graph, relation).indices.tolist() == edges.indices.tolist()
 
 
+def test_texts_without_a_node_type_are_an_error():
+    def make(words, sentences, *, complete):
+        text = HeteroData()
+        text["word"].x = torch.ones(words, 1)
+        if sentences or complete:
+            text["sentence"].x = torch.ones(sentences, 1)
+        return text
+
+    sizes = ((2, 1), (3, 0), (2, 1))
+    graph = Batch.from_data_list([make(*size, complete=True) for size in sizes])
+    assert lengths_of(graph, "sentence").tolist() == [1, 0, 1]
+    graph = Batch.from_data_list([make(*size, complete=False) for size in sizes])
+    with pytest.raises(GraphError, match="3 of type 'word', 2 of type 'sentence' texts"):
+        lengths_of(graph, "sentence")
+
+
 def test_a_graph_without_batch_and_ptr_is_one_text():
     assert lengths_of(make_graph([[0], [1]], 3), "word").tolist() == [3]
 
