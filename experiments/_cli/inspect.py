@@ -65,6 +65,8 @@ class Inspection:
             from graphattn.experiments.drawing._canvas import check_format
 
             check_format(self.picture)
+        if self.html is not None:
+            check_suffix(self.html, (".html", ".htm"))
         models = filter(None, (self.model, self.other))
         inputs: list[str | Path] = [self.text, *(file for path in models for file in model_files(path))]
         for file in filter(None, (out, self.picture, self.html)):

@@ -235,6 +235,8 @@ def check_files(out: Path | None, sections: Sequence[ReportSection], *, inputs: 
                 f"{{{name}}} is {verbatim(repr(str(table)))}; the name must end in .tsv, .csv or .jsonl",
                 options=(name,),
             )
+    if out is not None and out.suffix in (".csv", ".tsv", ".parquet"):
+        raise ConfigError(f"{{out}} is {verbatim(out.name)}, and metrics are written as JSON", options=("out",))
     for file in filter(None, (out, *pictures, *tables.values())):
         check_output(file, *inputs)
 

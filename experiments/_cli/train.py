@@ -220,7 +220,7 @@ def train_model(
         try:
             corpora = {name: estimator.read(paths, **options, **skip) for name, paths in files.items()}
         except DataError as error:
-            if error.skippable:
+            if error.skippable and error.line != 1:  # another first line means that the whole file is another
                 error.alternative = "Or leave out such lines with --skip-bad."
             raise
         if skipped and report:

@@ -34,7 +34,7 @@ def load_sentence_encoder(request: Request, precision: str) -> Run:
     encoder = import_module("graphattn.models.pretrained").SentenceEncoder(
         request["model"], precision=precision, device="cpu"
     )
-    run: Run = encoder.fit().sentence_vectors
+    run: Run = encoder.fit().encode
     if encoder.precision_ != precision:
         raise SystemExit(f"this processor has no fast products of {precision}")
     if precision == "bf16" and not import_module("torch").ops.mkldnn._is_mkldnn_bf16_supported():

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from graphattn.exceptions import ConfigError, TruncationWarning
+from graphattn.builders._sentence import Example
+from graphattn.exceptions import ConfigError, Hint, TruncationWarning, warn_caller
 from graphattn.models._corpus import Corpus
 from graphattn.models._estimators.exports import export_dense, export_onnx, write_card
 from graphattn.models._estimators.inputs import as_list, has_predict, map_parts, predict_with_others
@@ -199,8 +200,9 @@ class Estimator(ScikitLearn):
         return [rows.format(self._show_input(x), *row) for x, *row in zip(X, *columns, strict=True)]
 
     def _show_input(self, x: Any) -> Any:
-        """The input that a row of output has."""
-        return x
+        """The input that a row of output has: of a pair of strings, both under their names."""
+        is_pair = isinstance(x, tuple) and len(x) == self.task.texts_per_input == 2
+        return Example(*x) if is_pair and all(isinstance(text, str) for text in x) else x
 
     def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search; of pairs those of both.
@@ -213,11 +215,10 @@ class Estimator(ScikitLearn):
         self._check_fitted()
         if not isinstance(self.model_, TextModel) or self.model_.head.per_word:
             raise ConfigError(f"a model that {self.task.description} has no sentence vectors; use a classifier")
+        if not (self.best_epoch()["epoch"] or self.pretrained_.pretrained):
+            problem = "these vectors are of a graph encoder that was not trained; the linear model decides alone"
+            warn_caller(Hint(f"{problem}. {{linear_branch=False}} trains without it", options=("linear_branch",)))
         return encode_corpus(self.model_, self.encode_texts(self.read_texts(X)))
-
-    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """:meth:`encode` by its earlier name."""
-        return self.encode(X)
 
     def count_tokens(self, text: str) -> int:
         """The number of token nodes of a text."""
@@ -292,6 +293,8 @@ class Estimator(ScikitLearn):
         examples = self._evaluation_set(X, y, unknown)
         examples = replace(examples, fields=collect_fields(columns, len(examples)))
         task = self.task_
+        for name, predicted in (others or {}).items():
+            task.labels.check_predictions(name, predicted)
         predictions = task.head.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))
         return task.labels.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun, others=others)
 

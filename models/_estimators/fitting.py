@@ -176,8 +176,13 @@ class Fit:
         strata = self.task.labels.stratify(training.labels)
         strata = None if strata is None else strata[counted]
         held = counted[split_held_out(size, count, strata, self.training.seed)[1]]
-        rest = np.setdiff1d(np.arange(len(weights)), held)
-        return training.select(rest.tolist()), training.select(held.tolist())
+        rest, held_out = np.setdiff1d(np.arange(len(weights)), held), training.select(held.tolist())
+        if not self.task.labels.can_be_measured(held_out.labels):
+            problem = f"dev_fraction {self.training.dev_fraction} of {size} examples holds out equal targets"
+            remedy = "nothing is held out and the last epoch is kept; raise dev_fraction"
+            warn_caller(GraphAttnWarning(f"{problem}, so {remedy}"))
+            return training, None
+        return training.select(rest.tolist()), held_out
 
     def _make_model(self, training: Texts) -> None:
         """Make the model, with the weights to continue from."""

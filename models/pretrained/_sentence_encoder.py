@@ -196,10 +196,6 @@ class SentenceEncoder(Parameters):
 
         return _wrap_data_with_container("transform", vectors, X, self)
 
-    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """:meth:`encode` by its earlier name."""
-        return self.encode(X)
-
     def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """:meth:`transform` as an array, under the name that classifiers have."""
         self._check_fitted()

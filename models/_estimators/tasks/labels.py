@@ -14,6 +14,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
+from graphattn.builders._values import is_list
 from graphattn.exceptions import DataError, GraphAttnWarning, Hint, UnknownLabelError, warn_caller
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.label_set import LabelSet, find_respellings
@@ -103,6 +104,10 @@ class Labels:
         """(S,) class ids for a stratified split; None for a random one."""
         return None
 
+    def can_be_measured(self, labels: Sequence[Any]) -> bool:
+        """Whether a dev set of these labels has the metrics."""
+        return True
+
     def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
         """The weight of each class in the loss; ``weights`` are those of the examples."""
         return None
@@ -110,6 +115,9 @@ class Labels:
     @abstractmethod
     def make_targets(self, labels: Sequence[Any], where: str) -> Any:
         """Labels as targets of a :class:`~graphattn.models._corpus.Corpus`."""
+
+    def check_predictions(self, name: str, predicted: Any) -> None:
+        """Reject the predictions of another model if they cannot be compared."""
 
     def check_known(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
         """Reject labels that cannot be evaluated."""
@@ -249,6 +257,16 @@ class ClassLabels(Labels):
         return class_weights(self.class_weight, self.label_set, self.list_names(labels), weights)
 
     @override
+    def check_predictions(self, name: str, predicted: Any) -> None:
+        if getattr(predicted, "ndim", 1) == 2:  # zeros and ones
+            return
+        given = _name_types(item for items in predicted for item in (items if is_list(items) else [items]))
+        if given and given.isdisjoint(_name_types(self.classes)):
+            shown = ", ".join(sorted(given)[:3])
+            hint = "Give predictions of the same labels, spelled alike."
+            raise DataError(f"no prediction of {name} is a label of this model: {shown}", hint=hint)
+
+    @override
     def check_known(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
         try:
             self.make_targets(texts.labels, "evaluation set")
@@ -345,3 +363,8 @@ def measure_inputs(
 ) -> dict[str, float]:
     """The metrics of the inputs with these numbers."""
     return labels.measure([gold[number] for number in numbers], [decisions[number] for number in numbers])
+
+
+def _name_types(labels: Iterable[Any]) -> set[str]:
+    """Labels as text; of tags such as B-PER only the type."""
+    return {str(label).rpartition("-")[2] for label in labels}

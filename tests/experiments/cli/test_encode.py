@@ -39,6 +39,13 @@ def test_a_text_as_an_argument(graphattn, model, tmp_path):
     np.testing.assert_allclose(np.load(out), package.load(model).encode(TEXTS[:1]), atol=1e-6)
 
 
+def test_a_graph_encoder_that_was_not_trained_is_hinted_at(graphattn, tmp_path):
+    training = TrainingOptions(epochs=0, dev_fraction=0.0, progress=False)
+    TextClassifier(training=training).fit(TEXTS, ["x", "y"] * 5).save(tmp_path / "linear")
+    result = graphattn("encode", tmp_path / "linear", TEXTS[0], "--out", tmp_path / "vectors.npy")
+    assert "of a graph encoder that was not trained" in result.err
+
+
 def test_numpy(graphattn, model, file, tmp_path):
     out = tmp_path / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out, "--chunk", 3)

@@ -51,6 +51,17 @@ def test_predictions_of_another_type_are_an_error(tiny, corpus, kind):
     assert compare(classifier, labels, texts, labels).other_score == 100
 
 
+def test_predictions_of_other_labels_are_an_error(tiny, corpus):
+    texts, labels = corpus("classifier")
+    classifier = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
+    with pytest.raises(DataError) as caught:
+        compare(classifier, [label.title() for label in labels], texts, labels)
+    shown = ", ".join(sorted({label.title() for label in labels})[:3])
+    assert str(caught.value) == (
+        f"no prediction of b is a label of this model: {shown}. Give predictions of the same labels, spelled alike."
+    )
+
+
 def test_a_tagger_with_another_scheme(entity_tagger, corpus):
     words, tags = corpus("crf", 40)
     predicted = entity_tagger.predict(words)

@@ -8,7 +8,7 @@ from sklearn.base import is_regressor
 from sklearn.model_selection import cross_val_score
 
 from graphattn.builders import Example
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models import HeadOptions, PairRegressor, TextRegressor, TrainingOptions, load
 from graphattn.models._estimators.inspectable import encode_input
 from graphattn.models._files.model_card import _format_report
@@ -68,6 +68,13 @@ def test_weights_are_like_copies(tiny, corpus):
     heavy = [1e-6] * 39 + [1.0]
     only = tiny("regressor", training={"epochs": 20, "dev_fraction": 0.0}).fit(texts, y, sample_weight=heavy)
     assert abs(only.predict(texts)[39] - y[39]) < 0.2
+
+
+def test_equal_targets_are_not_held_out(tiny):
+    texts, y = [f"the {word} film" for word in ("good", "bad", "dull")] * 4, [4.5, 1.0, 3.0] * 4
+    with pytest.warns(GraphAttnWarning, match="holds out equal targets, so nothing is held out"):
+        regressor = tiny("regressor", training={"epochs": 1, "dev_fraction": 0.1}).fit(texts, y)
+    assert "dev_pearson" not in regressor.history_[-1]
 
 
 @pytest.mark.slow
