@@ -18,6 +18,7 @@ from graphattn.builders._batch import TextBatch
 from graphattn.layers._dropout import Dropout
 from graphattn.models._features.text_columns import ColumnFeatures, TextColumns
 from graphattn.models._options import HeadOptions
+from graphattn.models.heads._crf import LinearChainCRF
 from graphattn.models.heads._pooling import Source2TokenPooling, count_pooled_features, pool
 
 
@@ -26,12 +27,36 @@ class Head(nn.Module):
 
     per_word: bool = False
     """Whether items are words."""
+    compares_texts = False
+    """Whether an item is two texts with a vector each."""
+    is_regression = False
+    """Whether the scores are numbers, with a squared error."""
+    multilabel = False
+    """Whether each class is decided on its own, with a sigmoid."""
+    is_balanced = False
+    """Whether ``class_weights`` are inverse frequencies, which a linear model computes anew of its own texts."""
     class_weights: Tensor | None
     """(classes,) weights in the loss."""
+    pooling: str | None = None
+    """Pooling of the tokens of a sentence; None for a head on words."""
+
+    def __init__(self, options: HeadOptions, class_weights: Tensor | None, label_smoothing: float):
+        super().__init__()
+        self.options, self.label_smoothing = options, label_smoothing
+        self.register_buffer("class_weights", class_weights, persistent=False)
+        self.source2token: Source2TokenPooling | None = None
+        self.columns: ColumnFeatures | None = None
+        """Columns beside the texts."""
+        self.crf: LinearChainCRF | None = None
+        """Scores of neighbouring tags."""
 
     @abstractmethod
-    def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
-        """(N, F) token vectors -> (items, classes) scores."""
+    def forward(self, tokens: Tensor, graph: TextBatch, cells: Tensor | None = None) -> Tensor:
+        """(N, F) token vectors, and (items, K) encoded columns beside the texts, if any -> (items, classes) scores."""
+
+    def scores(self, vectors: Tensor, cells: Tensor | None = None) -> Tensor:
+        """(rows, F) vectors of sentences or words, and (items, K) encoded columns, if any -> (items, classes)."""
+        return at_least_float32(self.layers(vectors))
 
     @abstractmethod
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
@@ -45,10 +70,26 @@ class Head(nn.Module):
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """(items,) class ids, or (items, classes) zeros and ones for several labels."""
 
+    def loss_among(self, classes: Tensor, scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        """:meth:`loss` of items that have some of the classes, ascending, as if there were no others.
+
+        So the scores of classes without examples are not pushed down (Caccia et al. 2022, asymmetric cross-entropy).
+        """
+        of_classes = None if self.class_weights is None else self.class_weights[classes]
+        targets = torch.searchsorted(classes, targets)
+        return sum_cross_entropy(scores[:, classes], targets, weights, of_classes, self.label_smoothing)
+
     @property
     @abstractmethod
+    def layers(self) -> nn.Sequential:
+        """The layers from the vector of an item to its scores."""
+
+    @property
     def output(self) -> nn.Linear:
         """The layer that computes the scores."""
+        layer = self.layers[-1]
+        assert isinstance(layer, nn.Linear)
+        return layer
 
     @abstractmethod
     def items(self, graph: TextBatch) -> Tensor:
@@ -89,8 +130,7 @@ class ClassificationHead(Head):
 
     frozen_lengths: tuple[float, ...] = (1.0,)
     """Mean length of each equal part of an item's features where a linear layer is fitted to a frozen encoder."""
-    is_balanced = False
-    """Whether ``class_weights`` are inverse frequencies, which a linear model computes anew of its own texts."""
+    pooling: str
     cutoffs: Tensor | None
     """(classes,) log-odds above which classes are decided; None for the most probable one, or 0 for several labels."""
 
@@ -104,9 +144,8 @@ class ClassificationHead(Head):
         class_weights: Tensor | None = None,
         label_smoothing: float = 0.0,
     ):
-        super().__init__()
-        self.options, self.multilabel, self.label_smoothing = options, multilabel, label_smoothing
-        self.register_buffer("class_weights", class_weights, persistent=False)
+        super().__init__(options, class_weights, label_smoothing)
+        self.multilabel = multilabel
         self.register_buffer("cutoffs", None, persistent=False)
         self.pooling = options.pooling or "cls+max"
         self.source2token = Source2TokenPooling(width, options.head_dropout) if self.pooling == "source2token" else None
@@ -114,8 +153,6 @@ class ClassificationHead(Head):
         features = self.features(self.pooled)
         hidden = width if options.head_hidden is None else options.head_hidden
         first = [Dropout(options.head_dropout), nn.Linear(features, hidden), nn.ReLU()] if hidden else []
-        self.columns: ColumnFeatures | None = None
-        """Columns beside the texts."""
         self.perceptron = nn.Sequential(*first, Dropout(options.head_dropout), nn.Linear(hidden or features, classes))
 
     def features(self, pooled: int) -> int:
@@ -140,12 +177,12 @@ class ClassificationHead(Head):
         return sentences
 
     @override
-    def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
-        return self.scores(self.sentences(tokens, graph))
+    def forward(self, tokens: Tensor, graph: TextBatch, cells: Tensor | None = None) -> Tensor:
+        return self.scores(self.sentences(tokens, graph), cells)
 
-    def scores(self, sentences: Tensor, cells: Tensor | None = None) -> Tensor:
-        """(B, pooled features) of sentences, and (items, K) encoded columns beside them, if any -> (items, classes)."""
-        items = self.items_of(sentences)
+    @override
+    def scores(self, vectors: Tensor, cells: Tensor | None = None) -> Tensor:
+        items = self.items_of(vectors)
         if self.columns is not None:
             assert cells is not None
             items = torch.cat([items, self.columns(to_device(cells, items.device)).to(items.dtype)], dim=1)
@@ -160,15 +197,6 @@ class ClassificationHead(Head):
             ).mean(1)
             return (losses if weights is None else losses * weights).sum()
         return sum_cross_entropy(scores, targets, weights, self.class_weights, self.label_smoothing)
-
-    def loss_among(self, classes: Tensor, scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """:meth:`loss` of items that have some of the classes, ascending, as if there were no others.
-
-        So the scores of classes without examples are not pushed down (Caccia et al. 2022, asymmetric cross-entropy).
-        """
-        of_classes = None if self.class_weights is None else self.class_weights[classes]
-        targets = torch.searchsorted(classes, targets)
-        return sum_cross_entropy(scores[:, classes], targets, weights, of_classes, self.label_smoothing)
 
     @override
     def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
@@ -185,10 +213,8 @@ class ClassificationHead(Head):
 
     @property
     @override
-    def output(self) -> nn.Linear:
-        layer = self.perceptron[-1]
-        assert isinstance(layer, nn.Linear)
-        return layer
+    def layers(self) -> nn.Sequential:
+        return self.perceptron
 
     @override
     def items(self, graph: TextBatch) -> Tensor:
@@ -197,6 +223,8 @@ class ClassificationHead(Head):
 
 class RegressionHead(ClassificationHead):
     """One number for each item, with a squared error: ``ClassificationHead`` with a single class."""
+
+    is_regression = True
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
@@ -212,6 +240,7 @@ class RegressionHead(ClassificationHead):
 class PairHead(ClassificationHead):
     """A perceptron on [r1, r2, |r1 - r2|, r1 - r2] (MS-Trans, section 4.3), or with r1 r2 in the third place (MTSA)."""
 
+    compares_texts = True
     # shorter parts are regularized more: a few pairs say little about what depends on one text
     frozen_lengths = (0.3, 0.3, 1.0, 0.3)
 

@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from graphattn._devices import to_device
 from graphattn._edges import features_of, lengths_of
-from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._graph_builder import CLS_ID
@@ -46,20 +45,17 @@ class TaggingHead(Head):
         class_weights: Tensor | None = None,
         label_smoothing: float = 0.0,
     ):
-        super().__init__()
-        self.options, self.label_smoothing = options, label_smoothing
-        self.register_buffer("class_weights", class_weights, persistent=False)
+        super().__init__(options, class_weights, label_smoothing)
         self.classify = nn.Sequential(Dropout(options.head_dropout), Linear(width, classes))
         self.crf = LinearChainCRF(classes) if options.crf else None
 
     @override
-    def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
-        """(N, F) -> (W, classes), words without ``[CLS]``."""
+    def forward(self, tokens: Tensor, graph: TextBatch, cells: Tensor | None = None) -> Tensor:
         if self.options.word_pieces == "mean":
             words = average_words(tokens, graph)
         else:
             words = tokens[to_device(first_tokens(graph), tokens.device)]
-        return at_least_float32(self.classify(words))
+        return self.scores(words)
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
@@ -112,10 +108,8 @@ class TaggingHead(Head):
 
     @property
     @override
-    def output(self) -> nn.Linear:
-        layer = self.classify[-1]
-        assert isinstance(layer, nn.Linear)
-        return layer
+    def layers(self) -> nn.Sequential:
+        return self.classify
 
     @override
     def items(self, graph: TextBatch) -> Tensor:
