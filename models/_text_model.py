@@ -25,7 +25,7 @@ from graphattn.models._corpus import Batch
 from graphattn.models._encoders import Encoder
 from graphattn.models._encoders.base import LayerWeights
 from graphattn.models._features.token_embedding import TokenEmbedding
-from graphattn.models.heads import ClassificationHead, Head
+from graphattn.models.heads import Head
 from graphattn.models.heads._linear_branch import LinearBranch
 
 MIN_PACKED = 0 if HAS_PANELS else 1 << 22
@@ -135,22 +135,12 @@ class TextModel(Trainable):
 
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
-        head, has_tokens = self.head, batch.graph.num_nodes(TOKEN) > 0
-        if isinstance(head, ClassificationHead) and head.pooling == "mean" and has_tokens:
+        if self.head.pooling == "mean" and batch.graph.num_nodes(TOKEN):
             means = self.encoder.means(batch.graph, self._embed(batch), weights=weights)
-            scores = head.scores(means, batch.cells)
+            scores = self.head.scores(means, batch.cells)
         else:
-            scores = self.score_tokens(self.encode(batch, weights=weights), batch)
+            scores = self.head(self.encode(batch, weights=weights), batch.graph, batch.cells)
         return self.add_linear_scores(scores, batch)
-
-    def score_tokens(self, tokens: Tensor, batch: Batch) -> Tensor:
-        """(N, width) token vectors -> (items, classes) scores of the head."""
-        if batch.cells is None:
-            scores: Tensor = self.head(tokens, batch.graph)
-            return scores
-        head = self.head
-        assert isinstance(head, ClassificationHead)
-        return head.scores(head.sentences(tokens, batch.graph), batch.cells)
 
     def add_linear_scores(self, scores: Tensor, batch: Batch, presence: Tensor | None = None) -> Tensor:
         """Add the scores of the linear branch, if there is one, to those of the head; see :class:`LinearBranch`."""
@@ -187,7 +177,7 @@ class TextModel(Trainable):
         scores = self(batch)
         targets = to_device(batch.targets, scores.device)
         head, weights = self.head, batch.item_weights(scores.device)
-        if self.learned_classes is not None and isinstance(head, ClassificationHead):
+        if self.learned_classes is not None:
             loss = head.loss_among(self.learned_classes.to(scores.device), scores, targets, weights)
         else:
             loss = head.loss(scores, targets, batch.graph, weights)

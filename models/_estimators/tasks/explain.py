@@ -16,7 +16,6 @@ from graphattn.models._corpus import Batch, Corpus
 from graphattn.models._estimators.label_set import find_respellings, plain_label
 from graphattn.models._results.numbers import shorten
 from graphattn.models._text_model import TextModel
-from graphattn.models.heads import ClassificationHead
 from graphattn.models.heads._ngrams import NgramBranch
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class Explainer(ABC):
         if vectors is None:
             rows = model(batch)
         else:
-            encoded = model.score_tokens(model.encoder(batch.graph, vectors), batch)
+            encoded = model.head(model.encoder(batch.graph, vectors), batch.graph, batch.cells)
             rows = model.add_linear_scores(encoded, batch, presence)
         scores: Tensor = rows.unflatten(0, (batch.size, -1))
         return scores
@@ -142,7 +141,7 @@ def linear_scores(model: Any, batch: Batch) -> dict[str, Tensor] | None:
     if batch.cells is None:
         return {NGRAMS: total}
     head, branch = model.head, model.linear_branch
-    assert isinstance(head, ClassificationHead) and head.columns is not None and isinstance(branch, NgramBranch)
+    assert head.columns is not None and isinstance(branch, NgramBranch)
     columns = head.columns.columns
     names = columns.show(batch.cells[0].tolist()) if batch.size == 1 else columns.names
     parts = to_device(branch.score_columns(batch), model.device)
