@@ -123,11 +123,9 @@ def copy_weights(
 
 def _count_class_axes(model: nn.Module) -> dict[str, int]:
     """Name of a weight -> number of its axes that are classes, which are the first."""
-    head = model.get_submodule("head")
-    output: Any = head.output
-    crf = getattr(head, "crf", None)
-    counts = {id(weight): 1 for weight in output.parameters()}
-    counts |= {} if crf is None else {id(weight): weight.ndim for weight in crf.parameters()}
+    head: Any = model.get_submodule("head")
+    counts = {id(weight): 1 for weight in head.output.parameters()}
+    counts |= {} if head.crf is None else {id(weight): weight.ndim for weight in head.crf.parameters()}
     return {name: counts[id(weight)] for name, weight in model.named_parameters() if id(weight) in counts}
 
 

@@ -19,7 +19,7 @@ from torch import nn
 from typing_extensions import override
 
 from graphattn.models._corpus import Corpus
-from graphattn.models.heads import ClassificationHead, Head, TaggingHead
+from graphattn.models.heads import Head
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.heads._ngrams import NgramBranch
 from graphattn.models.heads._word_features import WordFeatureBranch, list_word_keys
@@ -70,7 +70,7 @@ def make_fitter(head: Head, words: Sequence[str], tokens: int, start: Start | No
 
     N-grams are fitted on top of the scores of a ``start``.
     """
-    return WordFeatureFitter(head) if isinstance(head, TaggingHead) else NgramFitter(head, words, tokens, start)
+    return WordFeatureFitter(head) if head.per_word else NgramFitter(head, words, tokens, start)
 
 
 # -- n-grams -----------------------------------------------------------------------------------------------------------
@@ -97,7 +97,6 @@ class NgramFitter(BranchFitter):
     """Logistic regression on tf-idf of n-grams; for numbers, ridge regression."""
 
     def __init__(self, head: Head, words: Sequence[str], tokens: int, start: Start | None = None):
-        assert isinstance(head, ClassificationHead)
         self.head, self.words, self.tokens = head, words, tokens
         self.start = start if start is not None and isinstance(start.branch, NgramBranch) else None
         self.strengths = STRENGTHS[:1] if tokens > _LARGE else STRENGTHS
@@ -194,7 +193,7 @@ class WordFeatureFitter(BranchFitter):
     :data:`_MOST_COPIES` times.
     """
 
-    def __init__(self, head: TaggingHead):
+    def __init__(self, head: Head):
         self.head = head
 
     @override

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from graphattn.models._corpus import Corpus
-from graphattn.models.heads import ClassificationHead, RegressionHead
+from graphattn.models.heads import Head
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -38,7 +38,7 @@ class Offset:
 
 
 def fit_linear(
-    head: ClassificationHead,
+    head: Head,
     design: Design,
     targets: npt.NDArray[Any],
     weights: Floats,
@@ -60,7 +60,7 @@ def fit_linear(
 
         scales = 1 / np.sqrt(1 + strength * offset.precisions)
         design = csr_matrix(design).multiply(scales).tocsr()
-    if isinstance(head, RegressionHead):
+    if head.is_regression:
         targets = targets if offset is None else targets - offset.scores[:, 0]
         coefficients, bias = fit_ridge_regression(design, targets, weights, strength)
         return (coefficients if offset is None else coefficients * scales.astype(np.float32)), bias

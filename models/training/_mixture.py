@@ -18,7 +18,7 @@ from graphattn.builders._layout import concatenate
 from graphattn.models._corpus import Corpus
 from graphattn.models._prediction import prediction_batches, split_rows
 from graphattn.models._text_model import TextModel, in_evaluation
-from graphattn.models.heads import ClassificationHead, Head
+from graphattn.models.heads import Head
 from graphattn.models.heads._linear_branch import LinearBranch
 from graphattn.models.training._branch_fitting import BranchFitter, Start, make_fitter
 from graphattn.models.training._linear_models import weights_of
@@ -265,7 +265,7 @@ def _measure_loss(
     total = 0.0
     for batch in scored:
         mixed = deep * batch.deep + linear * batch.linear
-        if classes is not None and isinstance(head, ClassificationHead):
+        if classes is not None:
             total += float(head.loss_among(classes, mixed, batch.targets, batch.weights))
         else:
             total += float(head.loss(mixed, batch.targets, batch.graph, batch.weights))
@@ -301,8 +301,7 @@ def _join_batches(batches: list[ScoredBatch]) -> ScoredBatch:
 
 
 def _transitions(head: Head) -> list[nn.Parameter]:
-    crf = getattr(head, "crf", None)
-    return [] if crf is None else list(crf.parameters())
+    return [] if head.crf is None else list(head.crf.parameters())
 
 
 @torch.no_grad()

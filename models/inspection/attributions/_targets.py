@@ -15,7 +15,7 @@ from typing_extensions import override
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models._results.numbers import format_number
-from graphattn.models.heads import ClassificationHead, Head, TaggingHead
+from graphattn.models.heads import Head
 from graphattn.models.heads._crf import LinearChainCRF
 from graphattn.models.heads._tagging import as_precise
 from graphattn.models.inspection._branch_scores import ENCODER, NEIGHBOURS, BranchScores
@@ -184,9 +184,7 @@ def select_class(
     items = tuple(range(len(scores))) if word is None else (word,)
     predicted = _predict_classes(head, scores) if predicted is None else predicted
     selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
-    independent = isinstance(head, ClassificationHead) and head.multilabel
-    crf = head.crf if isinstance(head, TaggingHead) else None
-    return ClassLogOdds(items, selected, independent, classes, crf)
+    return ClassLogOdds(items, selected, head.multilabel, classes, head.crf)
 
 
 def _check_word(word: int, count: int) -> None:
@@ -196,7 +194,7 @@ def _check_word(word: int, count: int) -> None:
 
 def _predict_classes(head: Head, scores: Tensor) -> list[int]:
     """The most probable class of each item; with a CRF, the best tag sequence."""
-    if isinstance(head, TaggingHead) and head.crf is not None:
+    if head.crf is not None:
         mask = torch.ones(1, len(scores), dtype=torch.bool, device=scores.device)
         return head.crf.best_tags(scores.detach().unsqueeze(0), mask)[0].tolist()
     return scores.argmax(1).tolist()
