@@ -19,7 +19,6 @@ from graphattn.models._encoders.base import LayerWeights, run_layers, sinusoids
 from graphattn.models._encoders.ms_trans import MSTransEncoder
 from graphattn.models._files.masks import can_draw, make_masks
 from graphattn.models._text_model import TextModel
-from graphattn.models.heads import ClassificationHead, PairHead, TaggingHead
 from graphattn.models.heads._pooling import UNIT, Source2TokenPooling
 from graphattn.models.pretrained._encoder import PretrainedEncoder, distance_buckets
 from graphattn.models.pretrained._layers import HeadRange, Rotation, head_ranges, rotate
@@ -246,18 +245,16 @@ class DenseModel(nn.Module):
 def list_own_layers(model: TextModel) -> dict[str, bool]:
     """Part of a model that plain Transformers lack -> whether the model has it."""
     embedding, head = model.embedding, model.head
-    parts = {
+    return {
         "features of characters": embedding.characters is not None,
         "features of suffixes, names and columns": embedding.lexicon is not None,
         "marks of predicates": embedding.predicate is not None,
         "the linear branch": model.linear_branch is not None,
-        "a head on two texts apart": isinstance(head, PairHead),
-        "columns beside the text": isinstance(head, ClassificationHead) and head.columns is not None,
+        "a head on two texts apart": head.compares_texts,
+        "columns beside the text": head.columns is not None,
+        "the conditional random field": head.crf is not None,
+        "the mean of a word's tokens": head.per_word and head.options.word_pieces == "mean",
     }
-    if isinstance(head, TaggingHead):
-        parts["the conditional random field"] = head.crf is not None
-        parts["the mean of a word's tokens"] = head.options.word_pieces == "mean"
-    return parts
 
 
 def find_graph_parts(encoder: Encoder) -> list[str]:
@@ -277,8 +274,5 @@ def make_dense_model(model: TextModel, rescale: tuple[float, float] = (0.0, 1.0)
     words = torch.arange(len(model.embedding.trained) + len(model.embedding.table), device=model.device)
     with torch.inference_mode(False), torch.no_grad():
         vectors = model.embedding(words)
-    pooling, layers = None, head.classify if isinstance(head, TaggingHead) else None
-    if isinstance(head, ClassificationHead):
-        pooling, layers = DensePooling(head.pooling, head.source2token), head.perceptron
-    assert layers is not None
-    return DenseModel(vectors, make_dense_encoder(encoder), pooling=pooling, head=layers, rescale=rescale)
+    pooling = None if head.pooling is None else DensePooling(head.pooling, head.source2token)
+    return DenseModel(vectors, make_dense_encoder(encoder), pooling=pooling, head=head.layers, rescale=rescale)

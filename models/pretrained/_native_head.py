@@ -15,7 +15,7 @@ from graphattn.models._estimators.state import EstimatorState
 from graphattn.models._files.dense_model import list_own_layers
 from graphattn.models._results.class_probabilities import name_class
 from graphattn.models._text_model import TextModel
-from graphattn.models.heads import ClassificationHead, Head, RegressionHead
+from graphattn.models.heads import Head
 from graphattn.models.pretrained._architecture import FAMILIES, Architecture
 from graphattn.models.pretrained._export import EXACT, LINEAR_TANH, HeadPlace, NativeHead, split_layer
 from graphattn.models.pretrained._model import PretrainedModel
@@ -97,12 +97,9 @@ def find_missing_layers(model: TextModel, architecture: AnyArchitecture) -> list
     """List the parts of a model that the classifiers and taggers of ``transformers`` lack."""
     encoder, head = model.encoder, model.head
     upper = encoder.upper if isinstance(encoder, StackedEncoder) else None
-    missing = {
-        f"the encoder on top ({type(upper).__name__})": upper is not None,
-        **list_own_layers(model),
-    }
-    if isinstance(head, ClassificationHead):
-        missing["a regressor's head"] = isinstance(head, RegressionHead)
+    missing = {f"the encoder on top ({type(upper).__name__})": upper is not None, **list_own_layers(model)}
+    if not head.per_word:
+        missing["a regressor's head"] = head.is_regression
         missing[f"a head on {head.pooling} instead of cls"] = head.pooling != "cls"
         missing["a head with a hidden layer"] = head.options.head_hidden != 0
         missing["a head with so many classes"] = 2 * head.output.out_features > encoder.width
@@ -123,12 +120,12 @@ def find_head_place(architecture: AnyArchitecture, head: Head) -> HeadPlace | No
     if family not in _PREFIXES:
         return None
     name = FAMILIES[family].model.removesuffix("Model") + f"For{task}"
-    *layers, scale = _CLASSIFIERS[family] if isinstance(head, ClassificationHead) else ("classifier", EXACT)
+    *layers, scale = ("classifier", EXACT) if head.per_word else _CLASSIFIERS[family]
     return HeadPlace(_PREFIXES[family], tuple(map(str, layers)), float(scale), name)
 
 
 def _name_task(head: Head) -> str:
-    return "SequenceClassification" if isinstance(head, ClassificationHead) else "TokenClassification"
+    return "TokenClassification" if head.per_word else "SequenceClassification"
 
 
 def convert_head(head: Head, place: HeadPlace, labels: Sequence[Any]) -> NativeHead:
@@ -139,7 +136,7 @@ def convert_head(head: Head, place: HeadPlace, labels: Sequence[Any]) -> NativeH
         "label2id": {name: number for number, name in enumerate(names)},
     }
     note = "The tag of a word is that of its first token; tags of entities are BIOES."
-    if isinstance(head, ClassificationHead):
+    if not head.per_word:
         note = "Its two layers compute one; to train further, begin with the encoder." if len(place.layers) == 2 else ""
         config["problem_type"] = f"{'multi' if head.multilabel else 'single'}_label_classification"
     config["architectures"] = [place.model]
