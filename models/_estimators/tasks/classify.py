@@ -71,19 +71,17 @@ from graphattn.models.training._metrics import classification_metrics, multilabe
 from graphattn.models.training._threshold_goals import ThresholdGoals
 
 
-class TextLabels(ClassLabels):
-    """The class of each text, or several with ``multilabel``.
+class BaseTextLabels(ClassLabels):
+    """What labels of whole texts share, whether a text has one class or several.
 
-    ``indicators`` says whether the labels of the training set were a matrix of zeros and ones.
+    Attributes
+    ----------
+    multilabel : whether a text may have several classes, or none
+    indicators : whether the labels of the training set were a matrix of zeros and ones
     """
 
+    multilabel: ClassVar[bool]
     indicators = False
-    one_label_hint: ClassVar[str] = "Use {multilabel=True} if a text may have several."
-
-    def __init__(self, class_weight: Mapping[Any, float] | str | None = None, *, multilabel: bool = False):
-        super().__init__(class_weight)
-        self.multilabel = multilabel
-        self.predicted_field = "labels" if multilabel else "label"
 
     def parse(self, items: Any) -> list[Any] | None:
         """Convert labels of a file for a model whose labels are not strings; None if they are."""
@@ -91,9 +89,7 @@ class TextLabels(ClassLabels):
         if not known:
             return None
         labels = [item.label for item in items] if isinstance(items, list) else items.texts().column("label")
-        if self.multilabel:
-            return [tuple(known.get(name, name) for name in names) for names in labels]
-        return [known.get(label, label) for label in labels]
+        return [self.parse_label(label, known) for label in labels]
 
     def _labels_by_text(self) -> dict[str, Any]:
         """Text -> the class that is written so in a file; empty if classes are strings."""
@@ -106,20 +102,87 @@ class TextLabels(ClassLabels):
                 known[str(int(name))] = name
         return known
 
+    def parse_label(self, label: Any, known: Mapping[str, Any]) -> Any:
+        """Convert text to the class that is written so."""
+        return known.get(label, label) if isinstance(label, str) else label
+
     @override
     def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
         known = self._labels_by_text()
         if known and as_matrix(predictions) is None:
-
-            def spell(name: Any) -> Any:
-                return known.get(name, name) if isinstance(name, str) else name
-
-            predictions = [tuple(map(spell, each)) if self.multilabel else spell(each) for each in predictions]
+            predictions = [self.parse_label(label, known) for label in predictions]
         return super().read_predictions(predictions, size)
 
     @override
+    def list_hints(self, labels: Sequence[Any], previous: Self | None = None) -> Iterable[Hint | None]:
+        names = self.list_names(labels)
+        yield hint_at_quantities(self.classes) or hint_at_single_labels(names)
+        yield hint_at_marks(names)
+        yield hint_at_alike_classes(names, self.classes)
+        if previous is not None:
+            yield hint_at_forgotten_classes(names, previous.classes)
+
+    @override
+    def compare_probabilities(self, labels: Sequence[Any], predictions: Predictions) -> ClassProbabilities | None:
+        shares = predictions.probabilities
+        if shares is None:
+            return None
+        return ClassProbabilities.of(labels, shares, self.classes, multilabel=self.multilabel)
+
+    @override
+    def find_mistakes(
+        self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
+    ) -> list[dict[str, Any]]:
+        run = rerun(examples, probabilities=True)
+        predicted, rows = self.decode_for_reports(run.decisions), []
+        for number, shares in enumerate(run.probabilities or []):
+            gold, found = self.as_cell(examples.labels[number]), self.as_cell(predicted[number])
+            if gold != found:
+                confidence = self.rate_mistake(gold, found, dict(zip(self.classes, shares.tolist(), strict=True)))
+                rows.append(
+                    {**examples.show(number), "gold": gold, "predicted": found, "confidence": round(confidence, 6)}
+                )
+        return rows
+
+    def rate_mistake(self, gold: Any, predicted: Any, shares: Mapping[Any, float]) -> float:
+        """The probability of a wrong decision, from those of the classes."""
+        return shares[predicted]
+
+    @override
+    def find_disagreements(
+        self, examples: Texts, inputs: TextInputs, predicted: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any]]:
+        rows = []
+        for number, (gold, *sides) in enumerate(zip(examples.labels, *predicted.values(), strict=True)):
+            if len({*self.make_hashable(sides)}) > 1:
+                cells = dict(zip(("gold", *predicted), map(self.as_cell, (gold, *sides)), strict=True))
+                rows.append({**examples.show(number), **cells})
+        return rows
+
+    def as_cell(self, label: Any) -> Any:
+        """A label as a value of JSON."""
+        return plain_label(label)
+
+    @override
+    def to_config(self) -> dict[str, Any]:
+        return {"multilabel": self.multilabel, "indicators": self.indicators}
+
+    @override
+    def restore(self, files: ModelFiles) -> None:
+        super().restore(files)
+        self.indicators = files.config["indicators"]
+
+
+class TextLabels(BaseTextLabels):
+    """The class of each text."""
+
+    multilabel = False
+    main_metric = "accuracy"
+    one_label_hint: ClassVar[str] = "Use {multilabel=True} if a text may have several."
+
+    @override
     def check_item(self, item: Example | Sentence, path: str, line: int) -> None:
-        if isinstance(item.label, tuple) and not self.multilabel:
+        if isinstance(item.label, tuple):
             hint = self.one_label_hint
             raise DataError("a list of labels, not one", path=path, line=line, hint=hint, options=("multilabel",))
 
@@ -127,15 +190,75 @@ class TextLabels(ClassLabels):
     def check_read(self, labels: Sequence[Any], path: Path) -> None:
         super().check_read(labels, path)
         several = next((number for number, label in enumerate(labels, 1) if isinstance(label, tuple)), None)
-        if several is not None and not self.multilabel:
+        if several is not None:
             raise DataError(
                 f"text {several} has a list of labels", path=path, hint=self.one_label_hint, options=("multilabel",)
             )
 
     @override
+    def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        labels = resolve_labels(X, single_target(y), "label")
+        return self.normalize_unicode([_check_single(label, index) for index, label in enumerate(labels)])
+
+    @override
+    def list_hints(self, labels: Sequence[Any], previous: Self | None = None) -> Iterable[Hint | None]:
+        yield from super().list_hints(labels, previous)
+        yield hint_at_lists(labels, self.classes)
+        yield hint_at_joined_names(labels, self.classes)
+
+    @override
+    def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
+        return LabelSet.of(chain(labels, known))
+
+    @override
+    def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[Any]:
+        return self.label_set.ids(labels, where=where)
+
+    @override
+    def list_metrics(self) -> list[str]:
+        return list(classification_metrics([1], [1]))
+
+    @override
+    def measure(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        numbers = {label: number for number, label in enumerate(self.classes)}
+        gold = [numbers.setdefault(label, len(numbers)) for label in labels]
+        return classification_metrics(gold, [int(decided) for decided in decisions], weights)
+
+    @override
+    def compare(self, labels: Sequence[Any], predicted: Sequence[Any]) -> Outcomes:
+        names = map(plain_label, predicted)
+        return Outcomes.of(zip(range(len(labels)), labels, names, strict=True), len(labels), self.classes)
+
+    @override
+    def measure_coverage(self, labels: Sequence[Any], predictions: Predictions) -> Coverage | None:
+        shares, decisions, classes = predictions.probabilities, predictions.decisions, self.classes
+        if shares is None:
+            return None
+        right = [classes[decided] == gold for decided, gold in zip(decisions, labels, strict=True)]
+        return Coverage.of([each[decided] for each, decided in zip(shares, decisions, strict=True)], right)
+
+    @override
+    def decode(self, decisions: list[Any]) -> npt.NDArray[Any]:
+        return self.class_array[np.array(decisions, dtype=np.int64)]
+
+
+class MultiLabels(BaseTextLabels):
+    """The classes of each text, which may be several or none."""
+
+    multilabel = True
+    main_metric, predicted_field = "micro_f1", "labels"
+
+    @override
+    def parse_label(self, label: Any, known: Mapping[str, Any]) -> Any:
+        parse = super().parse_label
+        return tuple(parse(name, known) for name in label)
+
+    @override
     def check_file(self, labels: Sequence[Any], path: Path) -> None:
         super().check_file(labels, path)
-        if self.multilabel and labels and all(isinstance(label, str) for label in labels):
+        if labels and all(isinstance(label, str) for label in labels):
             separator = max(",;|", key=lambda mark: sum(mark in label for label in labels))
             raise DataError(
                 f"the label {verbatim(repr(labels[0]))} is not a list",
@@ -146,9 +269,6 @@ class TextLabels(ClassLabels):
 
     @override
     def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
-        if not self.multilabel:
-            labels = resolve_labels(X, single_target(y), "label")
-            return self.normalize_unicode([_check_single(label, index) for index, label in enumerate(labels)])
         matrix = as_matrix(y)
         labels = resolve_labels(X, y if matrix is None else matrix, "label")
         if matrix is not None:
@@ -161,12 +281,10 @@ class TextLabels(ClassLabels):
 
     @override
     def list_names(self, labels: Sequence[Any]) -> Iterable[Any]:
-        return list(chain.from_iterable(labels)) if self.multilabel else labels
+        return list(chain.from_iterable(labels))
 
     @override
     def rename_label(self, label: Any, respellings: Mapping[Any, str]) -> Any:
-        if not self.multilabel:
-            return super().rename_label(label, respellings)
         return tuple(dict.fromkeys(respellings.get(name, name) for name in label))
 
     @override
@@ -189,18 +307,6 @@ class TextLabels(ClassLabels):
         return IndicatorRows(labels, labels.columns) if self.indicators else list(labels)
 
     @override
-    def list_hints(self, labels: Sequence[Any], previous: Self | None = None) -> Iterable[Hint | None]:
-        names = self.list_names(labels)
-        yield hint_at_quantities(self.classes) or hint_at_single_labels(names)
-        yield hint_at_marks(names)
-        yield hint_at_alike_classes(names, self.classes)
-        if not self.multilabel:
-            yield hint_at_lists(labels, self.classes)
-            yield hint_at_joined_names(labels, self.classes)
-        if previous is not None:
-            yield hint_at_forgotten_classes(names, previous.classes)
-
-    @override
     def collect_classes(self, labels: Sequence[Any], known: Sequence[Any]) -> LabelSet:
         self.indicators = isinstance(labels, IndicatorRows)
         if isinstance(labels, IndicatorRows):
@@ -208,16 +314,14 @@ class TextLabels(ClassLabels):
                 problem = "rows of zeros and ones may be a matrix, or the classes 0 and 1 of each text"
                 raise DataError(problem, hint=BOTH_FORMS)
             return LabelSet(list(dict.fromkeys([*known, *labels.columns])))
-        return LabelSet.of(chain(self.list_names(labels), known), least=1 if self.multilabel else 2)
+        return LabelSet.of(chain(self.list_names(labels), known), least=1)
 
     @override
     def stratify(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
-        return None if self.multilabel else super().stratify(labels)
+        return None
 
     @override
     def make_targets(self, labels: Sequence[Any], where: str) -> npt.NDArray[Any]:
-        if not self.multilabel:
-            return self.label_set.ids(labels, where=where)
         self._check_width(labels, where)
         targets = np.zeros((len(labels), len(self.classes)), dtype=np.float32)
         rows = np.repeat(np.arange(len(labels)), [len(several) for several in labels])
@@ -226,8 +330,6 @@ class TextLabels(ClassLabels):
 
     @override
     def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
-        if not self.multilabel:
-            return super().weigh_classes(labels, weights)
         of_texts = np.ones(len(labels)) if weights is None else weights
         of_labels = np.repeat(of_texts, [len(several) for several in labels])
         occurrences = self.list_names(labels)
@@ -242,122 +344,55 @@ class TextLabels(ClassLabels):
                 hint="Give a column for each class, in the order of classes_.",
             )
 
-    @property
-    @override
-    def main_metric(self) -> str:
-        return "micro_f1" if self.multilabel else "accuracy"
-
     @override
     def list_metrics(self) -> list[str]:
-        ones = np.ones((1, 1), int)
-        return list(multilabel_metrics(ones, ones) if self.multilabel else classification_metrics(ones[0], ones[0]))
+        return list(multilabel_metrics(np.ones((1, 1), int), np.ones((1, 1), int)))
 
     @override
     def measure(
         self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
     ) -> dict[str, float]:
-        if self.multilabel:
-            from sklearn.preprocessing import MultiLabelBinarizer
+        from sklearn.preprocessing import MultiLabelBinarizer
 
-            self._check_width(labels, "evaluation set")
-            extra = sorted({*self.list_names(labels)} - {*self.classes}, key=repr)  # count as wrong
-            binary = MultiLabelBinarizer(classes=[*self.classes, *extra]).fit(labels)
-            predicted = binary.transform(self._decode_sets(decisions))
-            return multilabel_metrics(binary.transform(labels), predicted, weights)
-        numbers = {label: number for number, label in enumerate(self.classes)}
-        gold = [numbers.setdefault(label, len(numbers)) for label in labels]
-        return classification_metrics(gold, [int(decided) for decided in decisions], weights)
+        self._check_width(labels, "evaluation set")
+        extra = sorted({*self.list_names(labels)} - {*self.classes}, key=repr)  # count as wrong
+        binary = MultiLabelBinarizer(classes=[*self.classes, *extra]).fit(labels)
+        predicted = binary.transform(self.decode_for_reports(decisions))
+        return multilabel_metrics(binary.transform(labels), predicted, weights)
 
     @override
     def make_hashable(self, labels: Iterable[Any]) -> list[Any]:
-        return [tuple(sorted(several, key=repr)) for several in labels] if self.multilabel else list(labels)
+        return [tuple(sorted(several, key=repr)) for several in labels]
 
     @override
     def compare(self, labels: Sequence[Any], predicted: Sequence[Any]) -> Outcomes:
-        known = self.classes
-        if not self.multilabel:
-            names = map(plain_label, predicted)
-            return Outcomes.of(zip(range(len(labels)), labels, names, strict=True), len(labels), known)
         rows = (
             (number, name if name in gold else None, name if name in found else None)
             for number, (gold, found) in enumerate(zip(labels, predicted, strict=True))
             for name in dict.fromkeys((*gold, *found))
         )
-        return Outcomes.of(rows, len(labels), known, keep_unused=True)
+        return Outcomes.of(rows, len(labels), self.classes, keep_unused=True)
 
     @override
-    def compare_probabilities(self, labels: Sequence[Any], predictions: Predictions) -> ClassProbabilities | None:
-        shares = predictions.probabilities
-        if shares is None:
-            return None
-        return ClassProbabilities.of(labels, shares, self.classes, multilabel=self.multilabel)
+    def rate_mistake(self, gold: Any, predicted: Any, shares: Mapping[Any, float]) -> float:
+        # of the surest wrong class; a text without it has the rest of its probability
+        wrong = {name: shares.get(name, 0.0) for name in {*gold} ^ {*predicted}}
+        return max((share if name in predicted else 1 - share for name, share in wrong.items()), default=0.0)
 
     @override
-    def measure_coverage(self, labels: Sequence[Any], predictions: Predictions) -> Coverage | None:
-        shares, decisions = predictions.probabilities, predictions.decisions
-        if shares is None or self.multilabel:
-            return None
-        classes = self.classes
-        right = [classes[decided] == gold for decided, gold in zip(decisions, labels, strict=True)]
-        return Coverage.of([each[decided] for each, decided in zip(shares, decisions, strict=True)], right)
-
-    @override
-    def find_mistakes(
-        self, examples: Texts, inputs: TextInputs, rerun: Callable[..., Predictions]
-    ) -> list[dict[str, Any]]:
-        run = rerun(examples, probabilities=True)
-        predicted, rows = self.decode_for_reports(run.decisions), []
-        for number, shares in enumerate(run.probabilities or []):
-            gold, found = examples.labels[number], plain_label(predicted[number])
-            by_class = dict(zip(self.classes, shares.tolist(), strict=True))
-            confidence = by_class[found] if not self.multilabel else 0.0
-            if self.multilabel:  # the surest wrong class; a text without it has the rest of its probability
-                wrong = {name: by_class.get(name, 0.0) for name in {*gold} ^ {*found}}
-                confidence = max((p if name in found else 1 - p for name, p in wrong.items()), default=0.0)
-                gold, found = list(gold), list(found)
-            if gold != found:
-                rows.append(
-                    {**examples.show(number), "gold": gold, "predicted": found, "confidence": round(confidence, 6)}
-                )
-        return rows
-
-    @override
-    def find_disagreements(
-        self, examples: Texts, inputs: TextInputs, predicted: Mapping[str, Sequence[Any]]
-    ) -> list[dict[str, Any]]:
-        as_cell: Callable[[Any], Any] = list if self.multilabel else plain_label
-        rows = []
-        for number, (gold, *sides) in enumerate(zip(examples.labels, *predicted.values(), strict=True)):
-            if len({*map(frozenset, sides)} if self.multilabel else {*map(plain_label, sides)}) > 1:
-                cells = dict(zip(("gold", *predicted), map(as_cell, (gold, *sides)), strict=True))
-                rows.append({**examples.show(number), **cells})
-        return rows
+    def as_cell(self, label: Any) -> Any:
+        return list(label)
 
     @override
     def decode(self, decisions: list[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
-        if not self.multilabel:
-            return self.class_array[np.array(decisions, dtype=np.int64)]
         if self.indicators:
             return np.array(decisions, dtype=np.int64).reshape(-1, len(self.classes))
-        return self._decode_sets(decisions)
+        return self.decode_for_reports(decisions)
 
     @override
-    def decode_for_reports(self, decisions: list[Any]) -> Any:
-        return self._decode_sets(decisions) if self.multilabel else self.decode(decisions)
-
-    def _decode_sets(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
-        """The classes of each text."""
+    def decode_for_reports(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
         classes = self.class_array
         return [tuple(classes[row.astype(bool)].tolist()) for row in decisions]
-
-    @override
-    def to_config(self) -> dict[str, Any]:
-        return {"multilabel": self.multilabel, "indicators": self.indicators}
-
-    @override
-    def restore(self, files: ModelFiles) -> None:
-        super().restore(files)
-        self.indicators = files.config["indicators"]
 
 
 class PairLabels(TextLabels):
@@ -375,7 +410,7 @@ class ClassPredictor(ScorePredictor):
 
     calibrates = True
 
-    def __init__(self, labels: TextLabels, tune_threshold: str | None = None):
+    def __init__(self, labels: BaseTextLabels, tune_threshold: str | None = None):
         self.labels, self.tune_threshold = labels, tune_threshold
 
     @override
@@ -583,9 +618,10 @@ class Classification(TextTask):
         "threshold",
         "top_k",
     }
-    labels_type: ClassVar[type[TextLabels]] = TextLabels
+    labels_type: ClassVar[type[BaseTextLabels]] = TextLabels
+    multilabels_type: ClassVar[type[BaseTextLabels]] = MultiLabels
     head_type: ClassVar[type[ClassPredictor]] = ClassPredictor
-    labels: TextLabels
+    labels: BaseTextLabels
     head: ClassPredictor
 
     def __init__(
@@ -597,7 +633,7 @@ class Classification(TextTask):
         **arguments: Any,
     ):
         super().__init__(**arguments)
-        self.labels = self.labels_type(class_weight, multilabel=multilabel)
+        self.labels = (self.multilabels_type if multilabel else self.labels_type)(class_weight)
         self.head = self.head_type(self.labels, tune_threshold)
 
     @override
