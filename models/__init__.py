@@ -28,7 +28,13 @@ from graphattn.models._estimators.label_set import LabelSet
 from graphattn.models._estimators.loading import TASKS, load, register_task
 from graphattn.models._estimators.replay import add_old_examples
 from graphattn.models._estimators.sequence_tagger import SequenceTagger
-from graphattn.models._estimators.tasks.classify import Classification, ClassPredictor, MultiLabels, TextLabels
+from graphattn.models._estimators.tasks.classify import (
+    Classification,
+    ClassPredictor,
+    MultiLabelPredictor,
+    MultiLabels,
+    TextLabels,
+)
 from graphattn.models._estimators.tasks.head import Predictor
 from graphattn.models._estimators.tasks.labels import Labels
 from graphattn.models._estimators.tasks.regress import NumberLabels, NumberPredictor, Regression
@@ -72,6 +78,7 @@ __all__ = [
     "MSTransOptions",
     "MTSAOptions",
     "MUSEOptions",
+    "MultiLabelPredictor",
     "MultiLabels",
     "MultiStageOptions",
     "NumberLabels",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -72,12 +71,9 @@ from graphattn.models.training._threshold_goals import ThresholdGoals
 
 
 class BaseTextLabels(ClassLabels):
-    """What labels of whole texts share, whether a text has one class or several.
+    """What labels of texts share, whether a text has one class or several (``multilabel``).
 
-    Attributes
-    ----------
-    multilabel : whether a text may have several classes, or none
-    indicators : whether the labels of the training set were a matrix of zeros and ones
+    ``indicators`` says whether the labels of the training set were a matrix of zeros and ones.
     """
 
     multilabel: ClassVar[bool]
@@ -138,10 +134,9 @@ class BaseTextLabels(ClassLabels):
         for number, shares in enumerate(run.probabilities or []):
             gold, found = self.as_cell(examples.labels[number]), self.as_cell(predicted[number])
             if gold != found:
-                confidence = self.rate_mistake(gold, found, dict(zip(self.classes, shares.tolist(), strict=True)))
-                rows.append(
-                    {**examples.show(number), "gold": gold, "predicted": found, "confidence": round(confidence, 6)}
-                )
+                by_class = dict(zip(self.classes, shares.tolist(), strict=True))
+                confidence = round(self.rate_mistake(gold, found, by_class), 6)
+                rows.append({**examples.show(number), "gold": gold, "predicted": found, "confidence": confidence})
         return rows
 
     def rate_mistake(self, gold: Any, predicted: Any, shares: Mapping[Any, float]) -> float:
@@ -191,9 +186,8 @@ class TextLabels(BaseTextLabels):
         super().check_read(labels, path)
         several = next((number for number, label in enumerate(labels, 1) if isinstance(label, tuple)), None)
         if several is not None:
-            raise DataError(
-                f"text {several} has a list of labels", path=path, hint=self.one_label_hint, options=("multilabel",)
-            )
+            problem, hint = f"text {several} has a list of labels", self.one_label_hint
+            raise DataError(problem, path=path, hint=hint, options=("multilabel",))
 
     @override
     def resolve(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
@@ -402,10 +396,10 @@ class PairLabels(TextLabels):
 
 
 class ClassPredictor(ScorePredictor):
-    """Decides for the most probable class, or for those whose probability is above their threshold.
+    """Decides for the most probable class, or for that of two whose probability is above its threshold.
 
-    ``tune_threshold`` is what thresholds are chosen for, see :class:`ThresholdGoals`; None for F1 of several labels,
-    and else none.
+    ``tune_threshold`` is what thresholds are chosen for, see :class:`ThresholdGoals`; None for no thresholds, and for
+    F1 of several labels.
     """
 
     calibrates = True
@@ -436,8 +430,8 @@ class ClassPredictor(ScorePredictor):
                 options=("tune_threshold",),
             )
         self._list_goals()  # an error for unknown classes
-        counts = Counter(labels)
-        rarest = len(labels) if self.labels.multilabel else min(counts[name] for name in self.labels.classes)
+        strata = self.labels.stratify(labels)
+        rarest = len(labels) if strata is None else np.bincount(strata, minlength=len(self.labels.classes)).min()
         if len(labels) < FOLDS or rarest < 2:
             raise DataError(
                 f"thresholds need {FOLDS} training examples or more, and two of each class",
@@ -448,7 +442,7 @@ class ClassPredictor(ScorePredictor):
     @property
     def has_thresholds(self) -> bool:
         """Whether classes have thresholds: if there are two, or texts may have several."""
-        return self.labels.multilabel or len(self.labels.classes) == 2
+        return len(self.labels.classes) == 2
 
     @property
     @override
@@ -471,7 +465,7 @@ class ClassPredictor(ScorePredictor):
         goals = self._list_goals()
         if not goals:
             return None
-        positive = None if self.labels.multilabel else self._find_positive(np.asarray(corpus.targets), goals)
+        positive = self._find_positive(np.asarray(corpus.targets), goals)
         texts = dev
         is_dev_small = dev is None or is_small(dev, positive)
         if self.tune_threshold and is_dev_small and cross_validate is not None:
@@ -488,34 +482,21 @@ class ClassPredictor(ScorePredictor):
 
     def _list_goals(self) -> dict[int, str]:
         """Number of a class -> the metric that its threshold is chosen for."""
-        if self.tune_threshold is None and not self.labels.multilabel:
-            return {}
         goals = ThresholdGoals() if self.tune_threshold is None else ThresholdGoals.parse(self.tune_threshold)
         names = [name_class(name) for name in self.labels.classes]
         metrics = goals.list_metrics(names, multilabel=self.labels.multilabel)
         return {names.index(name): metric for name, metric in metrics.items()}
 
-    def _find_positive(self, targets: npt.NDArray[Any], goals: Mapping[int, str]) -> int:
-        """Of two classes the one that has a goal alone, or the rarer one."""
+    def _find_positive(self, targets: npt.NDArray[Any], goals: Mapping[int, str]) -> int | None:
+        """Of two classes the one that has a goal alone, or the rarer one; None for several labels."""
         return next(iter(goals)) if len(goals) == 1 else int(np.bincount(targets, minlength=2).argmin())
 
     def _tune(
         self, texts: ScoredTexts, goals: Mapping[int, str], positive: int | None, log: Callable[[str], None]
     ) -> Sequence[float] | None:
-        """The threshold of each class; None if all stay at 0.5. Those for the same metric are chosen together."""
-        if positive is not None:
-            return tune_thresholds(texts, goals[positive], positive, log)
-        groups: dict[Any, list[int]] = {}
-        for number, metric in goals.items():  # wanted shares and costs are those of one class
-            groups.setdefault(metric if metric in METRICS else number, []).append(number)
-        thresholds = [0.5] * len(self.labels.classes)
-        for numbers in groups.values():
-            of_group = texts.select_classes(numbers)
-            names = ", ".join(name_class(self.labels.classes[number]) for number in numbers)
-            chosen = tune_thresholds(of_group, goals[numbers[0]], None, log, name=names if len(groups) > 1 else "")
-            for number, threshold in zip(numbers, chosen or (), strict=False):
-                thresholds[number] = threshold
-        return thresholds if any(threshold != 0.5 for threshold in thresholds) else None
+        """The threshold of each class; None if all stay at 0.5."""
+        assert positive is not None
+        return tune_thresholds(texts, goals[positive], positive, log)
 
     def set_thresholds(self, model: Any, thresholds: Sequence[float] | None) -> None:
         """Decide classes whose probability is above their threshold; None for the most probable one, or for 0.5."""
@@ -527,50 +508,51 @@ class ClassPredictor(ScorePredictor):
 
     def resolve_thresholds(self, thresholds: float | Mapping[Any, float] | None) -> list[float] | None:
         """The threshold of each class from those of some classes, or from one of all."""
-        classes = self.labels.classes
         if thresholds is None:
             return None
+        classes = self.labels.classes
         if not self.has_thresholds:
             problem = f"{{threshold}} is for two classes or several labels, and the model has {len(classes)} classes"
-            raise ConfigError(f"{problem}; {{min_confidence}} leaves out uncertain ones", options=_THRESHOLD_OPTIONS)
+            advice = "{min_confidence} leaves out uncertain ones"
+            raise ConfigError(f"{problem}; {advice}", options=("threshold", "min_confidence"))
         if not isinstance(thresholds, Mapping):
-            if not self.labels.multilabel:
-                example = f"{thresholds} for {verbatim(name_class(classes[0]))}"
-                raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
-            thresholds = dict.fromkeys(classes, thresholds)
-        elif not self.labels.multilabel and len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
+            example = f"{thresholds} for {verbatim(name_class(classes[0]))}"
+            raise ConfigError(f"{{threshold}} needs a class, such as {example}", options=("threshold",))
+        if len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
             raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
-        resolved = list(self.thresholds or [0.5] * len(classes))
-        spelled = {name_class(name): name for name in classes}
-        for name, value in thresholds.items():
-            number = int(self.labels.label_set.ids([spelled.get(name, name)], where="threshold")[0])
-            require_range("threshold", value, min=0, max=1)
-            resolved[number] = float(value)
-            if not self.labels.multilabel:
-                resolved[1 - number] = 1 - float(value)
+        resolved = list(self.thresholds or (0.5, 0.5))
+        for number, value in self._number_classes(thresholds):
+            resolved[number], resolved[1 - number] = value, 1 - value
         return resolved
+
+    def _number_classes(self, thresholds: Mapping[Any, float]) -> Iterator[tuple[int, float]]:
+        """The number of each class and its threshold."""
+        spelled = {name_class(name): name for name in self.labels.classes}
+        for name, value in thresholds.items():
+            (number,) = self.labels.label_set.ids([spelled.get(name, name)], where="threshold").tolist()
+            require_range("threshold", value, min=0, max=1)
+            yield number, float(value)
 
     def decide_above(self, shares: npt.NDArray[np.float32], thresholds: float | Mapping[Any, float]) -> list[Any]:
         """Decisions for (S, C) probabilities with other thresholds, see :meth:`resolve_thresholds`."""
-        above = (shares > np.asarray(self.resolve_thresholds(thresholds))).astype(np.int64)
-        return list(above if self.labels.multilabel else above[:, 1])
+        return list((shares > np.asarray(self.resolve_thresholds(thresholds)))[:, 1].astype(np.int64))
+
+    def choose_head(self, options: Mapping[str, Any]) -> type[ClassificationHead]:
+        """The class of the head."""
+        return ClassificationHead
 
     @override
     def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        return self._make_head(ClassificationHead, width, options, weights, multilabel=self.labels.multilabel)
-
-    def _make_head(
-        self,
-        head: type[ClassificationHead],
-        width: int,
-        options: Mapping[str, Any],
-        weights: Tensor | None,
-        **more: Any,
-    ) -> Head:
-        smoothing, size = options["training"].label_smoothing, len(self.labels.classes)
-        made = head(width, size, options["head"], class_weights=weights, label_smoothing=smoothing, **more)
-        made.is_balanced = self.labels.class_weight == "balanced"
-        return made
+        head = self.choose_head(options)(
+            width,
+            len(self.labels.classes),
+            options["head"],
+            multilabel=self.labels.multilabel,
+            class_weights=weights,
+            label_smoothing=options["training"].label_smoothing,
+        )
+        head.is_balanced = self.labels.class_weight == "balanced"
+        return head
 
     @override
     def predict_for_report(self, model: Any, corpus: Corpus) -> Predictions:
@@ -592,14 +574,52 @@ class ClassPredictor(ScorePredictor):
         self.temperature = files.config.get("temperature", 1.0)
 
 
+class MultiLabelPredictor(ClassPredictor):
+    """Decides for the classes whose probability is above their threshold."""
+
+    has_thresholds = True
+
+    @override
+    def _find_positive(self, targets: npt.NDArray[Any], goals: Mapping[int, str]) -> None:
+        return None
+
+    @override
+    def _tune(
+        self, texts: ScoredTexts, goals: Mapping[int, str], positive: int | None, log: Callable[[str], None]
+    ) -> Sequence[float] | None:
+        groups: dict[Any, list[int]] = {}  # thresholds for the same metric are chosen together
+        for number, metric in goals.items():  # wanted shares and costs are those of one class
+            groups.setdefault(metric if metric in METRICS else number, []).append(number)
+        thresholds = [0.5] * len(self.labels.classes)
+        for numbers in groups.values():
+            of_group = texts.select_classes(numbers)
+            names = ", ".join(name_class(self.labels.classes[number]) for number in numbers)
+            chosen = tune_thresholds(of_group, goals[numbers[0]], None, log, name=names if len(groups) > 1 else "")
+            for number, threshold in zip(numbers, chosen or (), strict=False):
+                thresholds[number] = threshold
+        return thresholds if any(threshold != 0.5 for threshold in thresholds) else None
+
+    @override
+    def resolve_thresholds(self, thresholds: float | Mapping[Any, float] | None) -> list[float] | None:
+        if thresholds is None:
+            return None
+        of_classes = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(self.labels.classes, thresholds)
+        resolved = list(self.thresholds or [0.5] * len(self.labels.classes))
+        for number, value in self._number_classes(of_classes):
+            resolved[number] = value
+        return resolved
+
+    @override
+    def decide_above(self, shares: npt.NDArray[np.float32], thresholds: float | Mapping[Any, float]) -> list[Any]:
+        return list((shares > np.asarray(self.resolve_thresholds(thresholds))).astype(np.int64))
+
+
 class PairPredictor(ClassPredictor):
     """Decides for pairs, whose texts are compared unless the model reads them as one sequence."""
 
     @override
-    def make_head(self, width: int, options: Mapping[str, Any], weights: Tensor | None) -> Head:
-        if joins_pairs(options):
-            return super().make_head(width, options, weights)
-        return self._make_head(PairHead, width, options, weights)
+    def choose_head(self, options: Mapping[str, Any]) -> type[ClassificationHead]:
+        return ClassificationHead if joins_pairs(options) else PairHead
 
 
 class Classification(TextTask):
@@ -619,8 +639,8 @@ class Classification(TextTask):
         "top_k",
     }
     labels_type: ClassVar[type[BaseTextLabels]] = TextLabels
-    multilabels_type: ClassVar[type[BaseTextLabels]] = MultiLabels
     head_type: ClassVar[type[ClassPredictor]] = ClassPredictor
+    multilabel_types: ClassVar[tuple[type[BaseTextLabels], type[ClassPredictor]]] = MultiLabels, MultiLabelPredictor
     labels: BaseTextLabels
     head: ClassPredictor
 
@@ -633,8 +653,9 @@ class Classification(TextTask):
         **arguments: Any,
     ):
         super().__init__(**arguments)
-        self.labels = (self.multilabels_type if multilabel else self.labels_type)(class_weight)
-        self.head = self.head_type(self.labels, tune_threshold)
+        labels_type, head_type = self.multilabel_types if multilabel else (self.labels_type, self.head_type)
+        self.labels = labels_type(class_weight)
+        self.head = head_type(self.labels, tune_threshold)
 
     @override
     def read(self, corpus: CorpusFiles) -> tuple[Any, Any, Mapping[str, Any]]:
@@ -675,9 +696,6 @@ class PairClassification(Classification):
     description = "classifies pairs of texts"
     texts_per_input = 2
     labels_type, head_type = PairLabels, PairPredictor
-
-
-_THRESHOLD_OPTIONS = ("threshold", "min_confidence")
 
 
 def _have_names(columns: Sequence[Any]) -> bool:
