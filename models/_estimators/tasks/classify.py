@@ -521,12 +521,12 @@ class ClassPredictor(ScorePredictor):
         if len(thresholds) == 2 and not math.isclose(sum(thresholds.values()), 1):
             raise ConfigError("{threshold} of two classes must add up to 1; give one of them", options=("threshold",))
         resolved = list(self.thresholds or (0.5, 0.5))
-        for number, value in self._number_classes(thresholds):
+        for number, value in self._read_thresholds(thresholds):
             resolved[number], resolved[1 - number] = value, 1 - value
         return resolved
 
-    def _number_classes(self, thresholds: Mapping[Any, float]) -> Iterator[tuple[int, float]]:
-        """The number of each class and its threshold."""
+    def _read_thresholds(self, thresholds: Mapping[Any, float]) -> Iterator[tuple[int, float]]:
+        """The number and the threshold of each class that is named."""
         spelled = {name_class(name): name for name in self.labels.classes}
         for name, value in thresholds.items():
             (number,) = self.labels.label_set.ids([spelled.get(name, name)], where="threshold").tolist()
@@ -605,7 +605,7 @@ class MultiLabelPredictor(ClassPredictor):
             return None
         of_classes = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(self.labels.classes, thresholds)
         resolved = list(self.thresholds or [0.5] * len(self.labels.classes))
-        for number, value in self._number_classes(of_classes):
+        for number, value in self._read_thresholds(of_classes):
             resolved[number] = value
         return resolved
 
