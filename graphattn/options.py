@@ -299,6 +299,19 @@ def _parse_counts(value: Any) -> Any:
     return _parse_text(value) if count is None else count
 
 
+def split_items(text: str, sign: str) -> list[str]:
+    """Split at commas into items that contain a sign; a part without it begins the next, as names may have commas."""
+    items, begun = list[str](), ""
+    for part in text.split(","):
+        begun += part
+        if sign in part:
+            items.append(begun.strip())
+            begun = ""
+        else:
+            begun += ","
+    return [*items, begun[:-1].strip()] if begun else items
+
+
 def parse_assignments(text: str) -> dict[str, float] | None:
     """Numbers by name, as in ``spam=5,ham=1``; None for another text.
 
@@ -306,9 +319,11 @@ def parse_assignments(text: str) -> dict[str, float] | None:
     --------
     >>> parse_assignments("spam=5, ham=0.5"), parse_assignments("spam")
     ({'spam': 5.0, 'ham': 0.5}, None)
+    >>> parse_assignments("good, very=2,bad=1")
+    {'good, very': 2.0, 'bad': 1.0}
     """
     numbers = {}
-    for assignment in text.split(","):
+    for assignment in split_items(text, "="):
         name, sign, value = assignment.rpartition("=")
         number = _parse_number(float)(value)
         if not sign or number is None:

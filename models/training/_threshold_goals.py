@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from graphattn.exceptions import ConfigError, verbatim
 from graphattn.models.training._decisions import COST, METRICS, SHARES
+from graphattn.options import split_items
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,10 @@ class ThresholdGoals:
         ('precision=0.95', {'spam': 'recall=0.9'})
         >>> dict(ThresholdGoals.parse("ham:spam=10, spam:ham=1").costs)
         {('ham', 'spam'): 10.0, ('spam', 'ham'): 1.0}
+        >>> dict(ThresholdGoals.parse("good, very:precision=0.9").of_classes)
+        {'good, very': 'precision=0.9'}
         """
-        items = [item.strip() for item in text.split(",")]
+        items = split_items(text, ":")
         if len(items) == 1 and _is_metric(items[0]):
             return cls(metric=items[0])
         of_classes, costs = dict[str, str](), dict[tuple[str, str], float]()
