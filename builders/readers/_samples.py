@@ -55,7 +55,7 @@ _WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
 _JSON_OBJECT = re.compile(r'\s*\{\s*"\w+"\s*:')
 _SPANS = re.compile(
     r'"[^"\\]+"\s*:\s*\[\s*(\[\s*\d+\s*,\s*\d+\s*,\s*"|\{(?=[^{}]*"start(_offset)?"\s*:\s*\d)[^{}]*"(label|type|labels)"\s*:)'
-    r'|"value"\s*:\s*\{[^{}]*"start"\s*:\s*\d|"(spans|entities)"\s*:\s*\[\s*\]'
+    r'|"value"\s*:\s*\{[^{}]*"start"\s*:\s*\d|"(spans|entities|ents)"\s*:\s*\[\s*\]'
 )
 """A list of triples or of objects with a start and a type; Label Studio's values; or an empty list of spans."""
 _NUMBER = re.compile(r"[+-]?\d*[.,]?\d+")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from graphattn.builders._paths import FilePath, display_name
 from graphattn.builders._sentence import Sentence
-from graphattn.builders._text_lines import open_text
+from graphattn.builders._text_lines import TextLines, open_text
 from graphattn.builders._word_boundaries import DEFAULT_SPLIT, WordSplitter
 from graphattn.builders.readers._fields import LeftOutRecords, json_text, make_record_row, parse_object, read_record_row
 from graphattn.builders.readers._rows import KeepRow, Skip, parse_lines
+from graphattn.builders.readers._samples import SAMPLE_LINES
 from graphattn.exceptions import DataError
 
-_SPAN_FIELDS = ("spans", "entities", "label", "labels")
-"""Fields that hold a text's spans even if it has none."""
+_SPAN_FIELDS = ("spans", "entities", "ents", "label", "labels")
+"""Fields that hold a text's spans even if no text of the file has one."""
 _TOOLS = frozenset({"annotation_id", "_task_hash"})
 """Fields of Label Studio's JSON_MIN and of Prodigy, which leave out an empty list of spans."""
 
@@ -37,7 +39,9 @@ def read_spans(
     Each line is an object with ``text`` and, in any other field, a list of spans: objects with ``start``, ``end`` (one
     past the last character) and ``label`` or ``type``, or ``[start, end, label]``. So do ``graphattn predict --output
     spans``, doccano, Prodigy (whose ``tokens`` are the words) and spaCy write them. Label Studio's JSON and JSON_MIN
-    work too. A text that was not accepted (Prodigy), or has no annotation (Label Studio) is left out.
+    work too. A text that was not accepted (Prodigy), or has no annotation (Label Studio) is left out. A text without
+    spans has an empty list in a usual field such as ``spans``, or in one that holds spans on an earlier line or among
+    the first 200.
 
     Parameters
     ----------
@@ -64,7 +68,7 @@ def _read(path: FilePath, splitter: WordSplitter, keep_row: KeepRow | None, skip
         record = parse_object(content)
         if left_out.rejects(record):
             return None
-        spans = _find_spans(record)
+        spans = _find_spans(record, span_fields)
         left_out.unlabelled += spans is None
         if spans is None:
             return None
@@ -74,24 +78,43 @@ def _read(path: FilePath, splitter: WordSplitter, keep_row: KeepRow | None, skip
         return sentence
 
     with open_text(path) as lines:
+        span_fields = _sample_span_fields(lines)
         items = parse_lines(lines, parse, skip, make_row=lambda content: read_record_row(content, lines))
         yield from (item for item in items if item is not None)
     left_out.report()
 
 
-def _find_spans(record: dict[str, Any]) -> list[Any] | None:
-    """The list of spans in a record; None if nobody annotated it."""
+def _sample_span_fields(lines: TextLines) -> set[str]:
+    """Fields that hold spans in the first lines, and usual ones."""
+    fields = {*_SPAN_FIELDS}
+    for line in lines.sample(SAMPLE_LINES):
+        with suppress(DataError):
+            fields.update(_list_span_fields(parse_object(line)))
+    return fields
+
+
+def _list_span_fields(record: dict[str, Any]) -> list[str]:
+    return [name for name, value in record.items() if isinstance(value, list) and value and all(map(_is_span, value))]
+
+
+def _find_spans(record: dict[str, Any], span_fields: set[str]) -> list[Any] | None:
+    """The list of spans in a record; None if nobody annotated it.
+
+    An empty list in one of the ``span_fields`` says that there are none. Others that have spans are added to them.
+    """
     annotations = record.get("annotations")
     if isinstance(annotations, list) and all(isinstance(item, dict) and "result" in item for item in annotations):
         return _find_regions(annotations)
-    lists = {name: value for name, value in record.items() if isinstance(value, list)}
-    filled = [name for name, value in lists.items() if value and all(map(_is_span, value))]
+    filled = _list_span_fields(record)
     if len(filled) > 1:
         names = " and ".join(map(repr, filled))
         raise DataError(f"spans in {names}", hint="Keep one of these fields.")
-    name = next(iter(filled), None) or next((name for name in _SPAN_FIELDS if lists.get(name) == []), None)
-    if name is not None:
-        return lists[name]
+    span_fields.update(filled)
+    if filled:
+        spans: list[Any] = record[filled[0]]
+        return spans
+    if any(record.get(name) == [] for name in span_fields):
+        return []
     if not _TOOLS.isdisjoint(record):
         return []
     fields = ", ".join(map(repr, record))

@@ -81,6 +81,34 @@ def test_texts_without_spans(corpus):
     assert [sentence.tags for sentence in read] == [("O", "O"), ("O",)]
 
 
+@pytest.mark.parametrize("field", ["ents", "ner"])
+@pytest.mark.parametrize("numbers", [[0, 1], [1, 0]])
+def test_an_empty_list_in_a_field_that_has_spans_elsewhere(corpus, field, numbers):
+    records = [{"text": "Ada", field: [{"start": 0, "end": 3, "label": "PER"}]}, {"text": "No", field: []}]
+    path = corpus("a.jsonl", *(json.dumps(records[number]) for number in numbers))
+    read = list(read_corpus(path, task="tag"))
+    assert [sentence.tags for sentence in read] == [[("B-PER",), ("O",)][number] for number in numbers]
+
+
+def test_a_field_that_has_spans_after_the_sample(corpus):
+    records = [{"text": "a", "spans": []}] * 300 + [{"text": "Ada", "ner": [[0, 3, "PER"]]}, {"text": "b", "ner": []}]
+    *_, named, empty = read_corpus(corpus("a.jsonl", *map(json.dumps, records)), task="tag")
+    assert (named.tags, empty.tags) == (("B-PER",), ("O",))
+
+
+def test_texts_of_spacy_without_entities(corpus):
+    records = [
+        {"text": "No", "ents": [], "sents": [{"start": 0, "end": 2}], "tokens": [{"id": 0, "start": 0, "end": 2}]}
+    ]
+    (sentence,) = read_corpus(corpus("a.jsonl", *map(json.dumps, records)), task="tag")
+    assert sentence.tags == ("O",)
+
+
+def test_an_empty_list_of_something_else(corpus):
+    with pytest.raises(DataError, match="no spans in the fields 'text', 'sents'"):
+        list(read_spans(corpus("a.jsonl", json.dumps({"text": "No", "sents": []}))))
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
