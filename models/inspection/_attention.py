@@ -110,7 +110,8 @@ class Attention(AttentionWeights):
         Raises
         ------
         ConfigError
-            when shapes do not fit the tokens, weights are negative or not finite, or those of a token do not sum to one
+            when shapes do not fit the tokens, weights are negative or not finite, or those of a token sum to more than
+            one
 
         Examples
         --------

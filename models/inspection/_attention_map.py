@@ -37,7 +37,8 @@ class AttentionMap:
     relation : name of the heads' relation
     source_part, target_part : names of the parts that the edges connect
     sources, targets : (E,) positions in these parts; ``[CLS]`` is position 0 of a text
-    weights : (E, heads); for each head the weights of the edges into one target sum to one, over all maps of the head
+    weights : (E, heads); for each head the weights of the edges into one target sum to one, over all maps of the head;
+        to less where attention sinks take a share
     features : (E, heads, F) weights by feature, on request (MTSA); ``weights`` are their means
 
     Arrays may be given as tensors or lists.

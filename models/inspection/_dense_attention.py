@@ -17,10 +17,11 @@ from graphattn.models.inspection._attention_map import SOURCE, TARGET, Attention
 from graphattn.models.inspection._capture import CROSS
 
 TEXT, ALL, CAUSAL = "text", "all", "causal"
+Bools = npt.NDArray[np.bool_]
 WordNumbers = Sequence[int | None]
 """For each token the number of its word, None for a special token."""
 _TOLERANCE, _HALF_TOLERANCE = 1e-3, 2e-2
-"""By how much the weights into a token may differ from a sum of one, in float32 and in half precision."""
+"""By how much the sum of the weights into a token may exceed one, in float32 and in half precision."""
 
 
 def read_dense(
@@ -74,8 +75,9 @@ def _read_layers(name: str, attentions: Any, targets: int, sources: int) -> dict
     """Layer -> (heads, targets, sources) weights, checked; layers that are None are left out."""
     if attentions is None or (isinstance(attentions, Sequence) and all(layer is None for layer in attentions)):
         raise ConfigError(
-            f"{{{name}}} has no weights. A model of transformers returns them if it is loaded with "
-            'attn_implementation="eager" and called with output_attentions=True',
+            f"{{{name}}} has no weights: the model returned none. Models of transformers return them if they are "
+            'loaded with attn_implementation="eager" and called with output_attentions=True; BigBird also needs '
+            'attention_type="original_full", and models without attention, such as Mamba and FNet, have none',
             options=(name,),
         )
     layers: dict[int, Floats] = {}
@@ -116,10 +118,10 @@ def _to_floats(values: Any) -> tuple[Floats, float]:
 
 
 def _check_weights(name: str, layer: int, values: Floats, tolerance: float) -> None:
-    """Reject values that are no weights of a softmax; a token may have no weights at all."""
+    """Reject values that are no weights of a softmax; attention sinks and masks take any share of a token's weights."""
     sums = values.sum(axis=2)
     lowest = values.min(axis=2, initial=0.0)
-    wrong = ~((lowest >= 0) & ((np.abs(sums - 1) <= tolerance) | (sums == 0)))
+    wrong = ~((lowest >= 0) & (sums <= 1 + tolerance))
     if not wrong.any():
         return
     head, token = (int(place) for place in np.argwhere(wrong)[0])
@@ -132,8 +134,8 @@ def _check_weights(name: str, layer: int, values: Floats, tolerance: float) -> N
             f"{where}: a weight is {smallest:.4g}; give weights after the softmax, not scores", options=(name,)
         )
     raise ConfigError(
-        f"{where}: the weights sum to {total:.4g}, not to one. Rows must be the tokens that attend; call model.eval() "
-        "first, since dropout scales weights; leave padding out",
+        f"{where}: the weights sum to {total:.4g}, more than one. Rows must be the tokens that attend; call "
+        "model.eval() first, since dropout scales weights; leave padding out",
         options=(name,),
     )
 
@@ -192,6 +194,12 @@ def read_outputs(outputs: Any, tokenizer: Any, inputs: Any, *, row: int, sentenc
     encoder = getattr(outputs, "encoder_attentions", None)
     encoder = getattr(outputs, "attentions", None) if encoder is None else encoder
     decoder, cross = (getattr(outputs, f"{name}_attentions", None) for name in ("decoder", "cross"))
+    if hasattr(outputs, "global_attentions") or hasattr(outputs, "encoder_global_attentions"):
+        raise ConfigError(
+            "{outputs} have weights of windows, as Longformer and LED compute them, not of all pairs of tokens. "
+            "graphattn.transformers.capture shows those of Longformer",
+            options=("outputs",),
+        )
     kept = _find_tokens(inputs, "input_ids", "attention_mask", row)
     tokens = _piece_texts(tokenizer, inputs["input_ids"][row], kept)
     arguments: dict[str, Any] = {"tokens": tokens, "sentence": sentence, "decoder": None, "cross": None}
@@ -211,42 +219,41 @@ def read_outputs(outputs: Any, tokenizer: Any, inputs: Any, *, row: int, sentenc
     }
 
 
-def _find_tokens(inputs: Mapping[str, Any], ids: str, mask: str, row: int) -> npt.NDArray[np.intp]:
-    """Positions of the tokens of a text that are no padding."""
+def _find_tokens(inputs: Mapping[str, Any], ids: str, mask: str, row: int) -> Bools:
+    """(N,) which tokens of a text are no padding."""
     if ids not in inputs:
         raise ConfigError(f"{{inputs}} have no {ids}; give what the model was called with", options=("inputs",))
     count = len(inputs[ids])
     if not 0 <= row < count:
         raise ConfigError(f"{{row}} is {row}; the inputs have the texts 0 to {count - 1}", options=("row",))
     if mask not in inputs:
-        return np.arange(len(inputs[ids][row]))
-    return np.flatnonzero(np.asarray(torch.as_tensor(inputs[mask][row]).cpu()))
+        return np.ones(len(inputs[ids][row]), dtype=np.bool_)
+    return torch.as_tensor(inputs[mask][row]).cpu().numpy() != 0
 
 
-def _select_text(attentions: Any, row: int, targets: npt.NDArray[np.intp], sources: npt.NDArray[np.intp]) -> Any:
+def _select_text(attentions: Any, row: int, targets: Bools, sources: Bools) -> Any:
     """Layers of (B, heads, T, S) weights -> (heads, targets, sources) of one text; others are left for the check."""
     if not isinstance(attentions, (tuple, list)):
         return attentions
-    to_end = (..., torch.as_tensor(targets).unsqueeze(1), torch.as_tensor(sources))
     return [
-        layer[row].cpu()[to_end]
-        if isinstance(layer, Tensor) and layer.ndim == 4 and layer.shape[2] > max(targets, default=-1)
+        layer[row].cpu()[:, targets][..., sources]
+        if isinstance(layer, Tensor) and layer.ndim == 4 and layer.shape[2:] == (len(targets), len(sources))
         else layer
         for layer in attentions
     ]
 
 
-def _find_words(inputs: Any, row: int, kept: npt.NDArray[np.intp]) -> WordNumbers | None:
+def _find_words(inputs: Any, row: int, kept: Bools) -> WordNumbers | None:
     """The word of each token that a fast tokenizer knows of; else each token is a word."""
     if not getattr(inputs, "is_fast", False):
         return None
     words, texts = inputs.word_ids(row), inputs.sequence_ids(row)
     of_first = [word for word, text in zip(words, texts, strict=True) if text == 0 and word is not None]
     second = 1 + max(of_first, default=-1)  # words of both texts of a pair count from 0
-    return [None if words[place] is None else words[place] + second * texts[place] for place in kept]
+    return [None if words[place] is None else words[place] + second * texts[place] for place in np.flatnonzero(kept)]
 
 
-def _piece_texts(tokenizer: Any, ids: Any, kept: npt.NDArray[np.intp]) -> list[str]:
+def _piece_texts(tokenizer: Any, ids: Any, kept: Bools) -> list[str]:
     """Tokens as they are read: ``ly`` for ``##ly``; those that are no text alone as the tokenizer names them."""
     texts = []
     for number in torch.as_tensor(ids).cpu()[torch.as_tensor(kept)].tolist():

@@ -119,7 +119,7 @@ def find_wrong_flags(module, flags):
 
 # Options of Python alone: of messages that the command line does not show.
 PYTHON_ONLY = {"by", "rank", "target", "x", "prefix", "output", "word", "warm_start", "maps"} | {
-    "X", "attentions", "inputs", "row", "sentence", "sentences", "target_tokens", "tokens"
+    "X", "attentions", "inputs", "outputs", "row", "sentence", "sentences", "target_tokens", "tokens"
 }  # fmt: skip
 # Options of the command line alone: of messages about corpora and the models that commands load.
 COMMANDS_ONLY = {"threshold", "text_column", "label_column", "output"}

@@ -148,7 +148,7 @@ def _rows_of_one(attention: Attention, layer: int, head: int) -> csr_array:
     if len(wrong):
         raise ConfigError(
             f"layer {layer}, head {head}, node {wrong[0]}: weights sum to {sums[wrong[0]]:.4g} or are negative; those "
-            "into a node must sum to one"
+            "into a node must sum to at most one"
         )
     return matrix
 

@@ -112,12 +112,13 @@ ROWS = np.full((1, 2, 3, 3), 1 / 3)
     ("attentions", "options", "message"),
     [
         (None, {}, "output_attentions=True"),
+        ((), {}, "the model returned none"),
         ((None, None), {}, "eager"),
         (ROWS[0], {}, r"\[0\] has shape \(3, 3\); expected \(heads, 3, 3\) for 3 tokens"),
         (ROWS.repeat(2, 0)[None], {}, r"has shape \(2, 2, 3, 3\)"),
         (ROWS[..., :2], {}, "has shape"),
         (np.log(ROWS), {}, "head 0, token 0: a weight is -1.099; give weights after the softmax"),
-        (ROWS * 2, {}, r"weights sum to 2, not to one.*model.eval\(\)"),
+        (ROWS * 2, {}, r"weights sum to 2, more than one.*model.eval\(\)"),
         (np.where(np.arange(3) == 1, np.nan, ROWS), {}, "not finite"),
         ([[torch.ones(1, 2, 3, 3)]], {}, "for each step of a generation"),
         (ROWS, {"cross": ROWS}, "target_tokens"),
@@ -241,6 +242,37 @@ def test_outputs_of_a_model_with_a_decoder(tokenizer):
     np.testing.assert_allclose(attention.matrix(3, 2).toarray()[4:, :4], expected, atol=1e-6)
     with pytest.raises(ConfigError, match="decoder_input_ids"):
         Attention.from_transformers(outputs, tokenizer, {"input_ids": inputs["input_ids"]})
+
+
+def test_attention_sinks_take_a_share(tokenizer):
+    config = transformers.GptOssConfig(
+        **SMALL, head_dim=4, num_key_value_heads=2, num_local_experts=2, num_experts_per_tok=1,
+        attn_implementation="eager",
+    )  # fmt: skip
+    inputs = tokenizer("the film was lovely", return_tensors="pt")
+    inputs.pop("token_type_ids", None)
+    outputs = transformers.GptOssModel(config).eval()(**inputs, output_attentions=True)
+    attention = Attention.from_transformers(outputs, tokenizer, inputs)
+    expected = outputs.attentions[1][0, 0].detach().numpy()
+    assert (expected.sum(-1) < 0.95).all()
+    np.testing.assert_allclose(attention.matrix(1, 0).toarray(), expected, atol=1e-6)
+    assert attention_rollout(attention).attribution.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("text", ["film", "the film was", "the film was lovely the film"])
+def test_windows_are_not_all_pairs(tokenizer, text):
+    """Shorter than the window with its five columns, as long, and longer."""
+    sizes = {**SMALL, "attention_window": 4, "max_position_embeddings": 20, "pad_token_id": 0}
+    model = transformers.LongformerModel(transformers.LongformerConfig(**sizes)).eval()
+    inputs = tokenizer(text, return_tensors="pt")
+    with pytest.raises(ConfigError, match="of windows"):
+        Attention.from_transformers(model(**inputs, output_attentions=True), tokenizer, inputs)
+
+
+def test_keys_of_a_prefix_are_an_error(tokenizer):
+    ids = torch.tensor([[2, 3]])
+    with pytest.raises(ConfigError, match=r"has shape \(1, 1, 2, 3\); expected \(heads, 2, 2\)"):
+        Attention.from_transformers(SimpleNamespace(attentions=(torch.full((1, 1, 2, 3), 1 / 3),)), tokenizer, ids)
 
 
 def test_outputs_without_weights(tokenizer):
