@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def read_dense(
         raise ConfigError("there are no weights; give {attentions}", options=("attentions",))
     return {
         "tokens": {name: of_text for name, (of_text, _, _) in texts.items()},
-        "sentences": {name: _make_sentence(*of_text) for name, of_text in texts.items()},
+        "sentences": {name: make_sentence(*of_text) for name, of_text in texts.items()},
         "maps": tuple(maps),
     }
 
@@ -150,7 +151,7 @@ def _make_map(
     return AttentionMap(layer, first_head, relation, *parts, sources, targets, values[:, targets, sources].T)
 
 
-def _make_sentence(tokens: Sequence[str], words: WordNumbers | None, parse: Sentence | None) -> Sentence:
+def make_sentence(tokens: Sequence[str], words: WordNumbers | None, parse: Sentence | None) -> Sentence:
     """The words of tokens; a special token is a word without a dependency, as in batches of pretrained models."""
     if words is None:
         words = range(len(tokens))
@@ -201,7 +202,7 @@ def read_outputs(outputs: Any, tokenizer: Any, inputs: Any, *, row: int, sentenc
             options=("outputs",),
         )
     kept = _find_tokens(inputs, "input_ids", "attention_mask", row)
-    tokens = _piece_texts(tokenizer, inputs["input_ids"][row], kept)
+    tokens = name_tokens(tokenizer, _take_ids(inputs["input_ids"][row], kept))
     arguments: dict[str, Any] = {"tokens": tokens, "sentence": sentence, "decoder": None, "cross": None}
     arguments |= {"target_tokens": None, "target_words": None, "relation": None}
     arguments["words"] = _find_words(inputs, row, kept)
@@ -212,7 +213,7 @@ def read_outputs(outputs: Any, tokenizer: Any, inputs: Any, *, row: int, sentenc
     targets = _find_tokens(inputs, "decoder_input_ids", "decoder_attention_mask", row)
     return {
         **arguments,
-        "target_tokens": _piece_texts(tokenizer, inputs["decoder_input_ids"][row], targets),
+        "target_tokens": name_tokens(tokenizer, _take_ids(inputs["decoder_input_ids"][row], targets)),
         "attentions": _select_text(encoder, row, kept, kept) if encoder is not None else None,
         "decoder": _select_text(decoder, row, targets, targets),
         "cross": _select_text(cross, row, targets, kept) if cross is not None else None,
@@ -253,10 +254,45 @@ def _find_words(inputs: Any, row: int, kept: Bools) -> WordNumbers | None:
     return [None if words[place] is None else words[place] + second * texts[place] for place in np.flatnonzero(kept)]
 
 
-def _piece_texts(tokenizer: Any, ids: Any, kept: Bools) -> list[str]:
+def _take_ids(ids: Any, kept: Bools) -> list[int]:
+    numbers: list[int] = torch.as_tensor(ids).cpu()[torch.as_tensor(kept)].tolist()
+    return numbers
+
+
+def name_tokens(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """Tokens as they are read: ``ly`` for ``##ly``; those that are no text alone as the tokenizer names them."""
     texts = []
-    for number in torch.as_tensor(ids).cpu()[torch.as_tensor(kept)].tolist():
+    for number in ids:
         text = tokenizer.decode([number]).strip().removeprefix("##")
         texts.append(text if text and "\ufffd" not in text else str(tokenizer.convert_ids_to_tokens(number)))
     return texts
+
+
+def number_words(tokenizer: Any, ids: Sequence[int]) -> WordNumbers:
+    """The word of each token, None for a special one.
+
+    Tokens are apart where the tokenizer decodes them with a blank between them. What is between two blanks is encoded
+    again, since a fast tokenizer also splits words at punctuation; it is one word if that gives other ids.
+    """
+    special = {*tokenizer.all_special_ids}
+
+    def are_apart(pair: tuple[int, int]) -> bool:
+        text = tokenizer.decode(list(pair), clean_up_tokenization_spaces=False)
+        return not special.isdisjoint(pair) or len(text.split()) > 1
+
+    starts = {0, *(place for place, pair in enumerate(pairwise(ids), 1) if are_apart(pair)), len(ids)}
+    parts = [list(ids[start:end]) for start, end in pairwise(sorted(starts))]
+    texts = [tokenizer.decode(part, clean_up_tokenization_spaces=False) for part in parts]
+    is_fast = bool(parts) and getattr(tokenizer, "is_fast", False)
+    again: Any = tokenizer(texts, add_special_tokens=False) if is_fast else None
+    words: list[int | None] = []
+    count = 0
+    for number, part in enumerate(parts):
+        if part[0] in special:
+            words.append(None)
+            continue
+        is_same = is_fast and again["input_ids"][number] == part
+        found = again.word_ids(number) if is_same else [0] * len(part)
+        words += [count + word for word in found]
+        count += 1 + found[-1]
+    return words

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from threading import Lock, RLock
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,11 +20,11 @@ from graphattn._schema import ALL
 from graphattn.builders._batch import TextBatch
 from graphattn.builders._graph_builder import TextGraphBuilder
 from graphattn.builders._layout import Layout
-from graphattn.builders._sentence import Sentence
 from graphattn.exceptions import ConfigError
 from graphattn.models._encoders.relation_heads import head_relation
 from graphattn.models.inspection._attention import Attention
 from graphattn.models.inspection._attention_map import AttentionMap
+from graphattn.models.inspection._dense_attention import make_sentence, name_tokens, number_words
 from graphattn.models.inspection.limits import MOST_WEIGHTS
 from graphattn.models.pretrained._interface import NAME, WATCHERS, Heads, MaskEdges, Watcher
 from graphattn.models.pretrained._layers import parse_layer_heads
@@ -35,15 +35,6 @@ Choice = str | Mapping[str, int] | Edges | TextBatch
 _TEXT = "text"
 _MODELS_OWN = ""
 """The name of the relation of layers that keep their edges."""
-
-
-class Tokenizer(Protocol):
-    """A tokenizer of ``transformers``."""
-
-    all_special_tokens: Any
-
-    def convert_ids_to_tokens(self, ids: Any) -> Any:
-        """The piece of each id."""
 
 
 class LayerWatcher(Watcher):
@@ -225,7 +216,7 @@ class Captured(Sequence[Attention]):
 class WeightRecorder(LayerWatcher):
     """Keeps the weights of a forward pass."""
 
-    def __init__(self, model: nn.Module, tokenizer: Tokenizer | None):
+    def __init__(self, model: nn.Module, tokenizer: Any):
         super().__init__(model, "capture(...)")
         self.captured, self._tokenizer = Captured(), tokenizer
         self._layers: list[tuple[Heads, list[Tensor], MaskEdges]] = []
@@ -262,56 +253,22 @@ class WeightRecorder(LayerWatcher):
         for number, (head, weights, layer_mask) in enumerate(self._layers):
             for text, found in _maps_of_layer(number, head, weights, layer_mask):
                 maps[text].append(found)
-        pieces = self._read_pieces(mask)
-        self.captured.results = [self._make_attention(*pair) for pair in zip(pieces, maps, strict=True)]
+        ids = self._read_ids(mask)
+        self.captured.results = [self._make_attention(*pair) for pair in zip(ids, maps, strict=True)]
 
-    def _read_pieces(self, mask: MaskEdges) -> list[list[str]]:
-        """The pieces of each text; numbers if there is no tokenizer or there are no ids."""
-        cuts = np.cumsum(mask.lengths)[:-1]
+    def _read_ids(self, mask: MaskEdges) -> list[list[int]]:
+        """The ids of each text, without padding; numbers of the tokens if there are none."""
         if self._ids is None:
-            return [[str(number) for number in range(length)] for length in mask.lengths.tolist()]
+            return [list(range(length)) for length in mask.lengths.tolist()]
         ids = self._ids.flatten()[mask.real.to(self._ids.device)].cpu().numpy()
-        texts = [part.tolist() for part in np.split(ids, cuts)]
-        if self._tokenizer is None:
-            return [list(map(str, part)) for part in texts]
-        return [list(map(str, self._tokenizer.convert_ids_to_tokens(part))) for part in texts]
+        return [part.tolist() for part in np.split(ids, np.cumsum(mask.lengths)[:-1])]
 
-    def _make_attention(self, pieces: list[str], maps: Sequence[AttentionMap]) -> Attention:
-        special = set() if self._tokenizer is None else set(map(str, self._tokenizer.all_special_tokens))
-        tokens, word_ids = read_pieces(pieces, special)
-        sentence = Sentence(tokens, word_ids)
+    def _make_attention(self, ids: Sequence[int], maps: Sequence[AttentionMap]) -> Attention:
+        tokens, words = list(map(str, ids)), None
+        if self._tokenizer is not None and self._ids is not None:
+            tokens, words = name_tokens(self._tokenizer, ids), number_words(self._tokenizer, ids)
+        sentence = make_sentence(tokens, words, None)
         return Attention(" ".join(sentence.words), None, {}, {_TEXT: tuple(tokens)}, {_TEXT: sentence}, tuple(maps))
-
-
-_BEGINNINGS = "\u0120", "\u2581"
-"""Marks of pieces that begin a word: of byte-level tokenizers, and of SentencePiece."""
-
-
-def read_pieces(pieces: Sequence[str], special: set[str]) -> tuple[list[str], list[int]]:
-    """Tokens without marks, and the word of each token; a piece without marks is a word if no piece has any.
-
-    Examples
-    --------
-    >>> read_pieces(["[CLS]", "un", "##known", "[SEP]"], {"[CLS]", "[SEP]"})
-    (['[CLS]', 'un', 'known', '[SEP]'], [0, 1, 1, 2])
-    >>> read_pieces(["Go", "\u0120un", "known", "</s>"], {"</s>"})
-    (['Go', 'un', 'known', '</s>'], [0, 1, 1, 2])
-    """
-    marks_beginnings = any(piece.startswith(_BEGINNINGS) for piece in pieces)
-    tokens, word_ids, after_special = list[str](), list[int](), True
-    for piece in pieces:
-        is_special = piece in special
-        if marks_beginnings:
-            begins = piece.startswith(_BEGINNINGS)
-            token = piece[1:] if begins and len(piece) > 1 else piece
-        else:
-            begins = not piece.startswith("##")
-            token = piece if begins or len(piece) == 2 else piece[2:]
-        is_new = begins or is_special or after_special
-        word_ids.append(word_ids[-1] + is_new if word_ids else 0)
-        tokens.append(token)
-        after_special = is_special
-    return tokens, word_ids
 
 
 def _maps_of_layer(
@@ -441,13 +398,13 @@ def edges(model: nn.Module, heads: Choice | Sequence[Choice], *, graph: TextBatc
 
 
 @contextmanager
-def capture(model: nn.Module, tokenizer: Tokenizer | None = None) -> Iterator[Captured]:
+def capture(model: nn.Module, tokenizer: Any = None) -> Iterator[Captured]:
     """Keep the attention weights of the last forward pass.
 
     Parameters
     ----------
     model : as for :func:`edges`
-    tokenizer : names the tokens; ids without it
+    tokenizer : of ``transformers``; names the tokens and their words; ids without it
 
     Yields
     ------

@@ -10,6 +10,7 @@ from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import draw_arcs, draw_matrices
 from graphattn.models.inspection import Attention, compare_summaries, summarise
+from graphattn.models.inspection._dense_attention import number_words
 from graphattn.models.inspection.attributions import attention_flow, attention_rollout
 
 TOKENS = ["[CLS]", "un", "known", "words"]
@@ -192,16 +193,30 @@ SMALL = {"vocab_size": 30, "hidden_size": 8, "num_attention_heads": 2, "num_hidd
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "film", "love", "##ly", "was"]
     tokenizer = Tokenizer(models.WordPiece(dict(zip(pieces, range(9), strict=True)), unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.WordPiece()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (("the film was lovely",), [None, 0, 1, 2, 3, 3, None]),
+        (("lovely", "lovely film"), [None, 0, 0, None, 1, 1, 2, None]),
+        (("lovely other lovely",), [None, 0, 0, None, 1, 1, None]),
+    ],
+)
+def test_words_of_ids(tokenizer, texts, words):
+    assert number_words(tokenizer, tokenizer(*texts)["input_ids"]) == words
+    assert number_words(tokenizer, []) == []
 
 
 def test_outputs_of_a_batch_with_padding(tokenizer):

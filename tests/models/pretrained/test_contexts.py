@@ -9,6 +9,7 @@ import torch
 
 from graphattn import Edges, TextGraphBuilder
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspection import Attention
 
 transformers = pytest.importorskip("transformers")
 hub = pytest.importorskip("graphattn.transformers")
@@ -269,18 +270,45 @@ def test_wrong_choices_are_errors(inputs):
         _ = weights[0]
 
 
-def test_tokens_have_names_and_words(inputs):
-    class Pieces:
-        all_special_tokens = ("[CLS]",)
+@pytest.fixture(scope="module")
+def byte_level():
+    """A byte-level tokenizer, whose pieces within a text have no mark."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-        def convert_ids_to_tokens(self, ids):
-            return ["[CLS]", "un", "##known", *["w"] * (len(ids) - 3)]
+    merges = [("u", "n"), ("b", "e"), ("c", "a"), ("ca", "f"), ("\u00c3", "\u00a9")]
+    pieces = ["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges)]
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(numbers, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [("<s>", 0), ("</s>", 1)]
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=special)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
 
-    _, model = make_models()
-    with torch.no_grad(), hub.capture(model, Pieces()) as weights:
+
+def test_tokens_and_words_are_those_of_the_tokenizer(byte_level):
+    inputs = byte_level(["unbe", "unbe caf\u00e9."], padding=True, return_tensors="pt")
+    eager, model = make_models(vocab_size=263)
+    with torch.no_grad(), hub.capture(model, byte_level) as weights:
         model(**inputs)
-    assert weights[2].tokens == {"text": ("[CLS]", "un", "known", "w")}
-    assert list(weights[2].sentences["text"].words) == ["[CLS]", "unknown", "w"]
+        outputs = eager(**inputs, output_attentions=True)
+    short, long = weights
+    assert short.tokens == {"text": ("<s>", "un", "be", "</s>")}
+    assert list(short.sentences["text"].words) == ["<s>", "unbe", "</s>"]
+    assert long.tokens["text"][3:] == ("\u0120", "caf", "\u00e9", ".", "</s>")
+    for row, found in enumerate(weights):
+        expected = Attention.from_transformers(outputs, byte_level, inputs, row=row)
+        assert (found.tokens, found.sentences) == (expected.tokens, expected.sentences)
+
+
+def test_tokens_without_a_tokenizer_are_ids(inputs):
+    _, model = make_models()
+    with torch.no_grad(), hub.capture(model) as weights:
+        model(**inputs)
+    ids = tuple(map(str, inputs["input_ids"][2, :4].tolist()))
+    assert weights[2].tokens["text"] == weights[2].words["text"] == ids
 
 
 @pytest.mark.slow
