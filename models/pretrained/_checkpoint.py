@@ -125,12 +125,12 @@ def read_modules(folder: Path) -> list[dict[str, Any]]:
 
 
 def is_hugging_face_directory(path: Path) -> bool:
-    """Whether a directory has a ``config.json`` of Hugging Face."""
+    """Whether a directory has a ``config.json`` of Hugging Face, or an adapter."""
     if not os.path.isdir(path):
         return False
     folder = _transformer_folder(path)
     try:
-        return "model_type" in read_json(folder, CONFIG)
+        return (folder / ADAPTER).exists() or "model_type" in read_json(folder, CONFIG)
     except ModelDirectoryError:
         return False
 
@@ -182,15 +182,22 @@ def read_json(folder: Path, name: str, like: str | None = None) -> Any:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The directory's ``config.json``; an error for one that is not of a whole model of Hugging Face."""
+    _reject_adapter(folder)
     config: dict[str, Any] = read_json(folder, CONFIG)
     if {"format_version", "task"} <= config.keys():
         raise ModelDirectoryError(
             f"{folder} is a model of GraphAttn, not of Hugging Face. Read it with `graphattn.load`, or continue its "
             "training with `graphattn train --init-from`"
         )
-    if (folder / ADAPTER).exists():
-        raise ModelDirectoryError(f"{folder} has an {ADAPTER}: merge the adapter into the model with peft, and save it")
     return config
+
+
+def _reject_adapter(folder: Path) -> None:
+    if (folder / ADAPTER).exists():
+        raise ModelDirectoryError(
+            f"{folder} has an {ADAPTER}: merge the adapter into its model with merge_and_unload() of peft, and save "
+            "the model and its tokenizer"
+        )
 
 
 def read_architecture(folder: Path) -> Architecture:
@@ -304,6 +311,7 @@ def find_weight_files(folder: Path) -> list[Path]:
     if (folder / INDEX).exists():
         names = read_json(folder, INDEX)["weight_map"].values()
         return [find_file(folder, name) for name in sorted(set(names))]
+    _reject_adapter(folder)
     raise ModelDirectoryError(
         f"{folder} has no {WEIGHTS}. If the model has only pickles ({_PICKLES}), which can run any code when they are "
         'read, convert them where you trust them: python -c "from transformers import AutoModel; '

@@ -305,6 +305,15 @@ def test_a_pipe_is_not_waited_for(folder, file):
         states_of(folder)
 
 
+def test_an_adapter_without_its_model(tmp_path):
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    assert is_hugging_face_directory(tmp_path)
+    for read in (PretrainedEncoder.from_directory, digest_directory):
+        with pytest.raises(ModelDirectoryError, match="merge the adapter"):
+            read(tmp_path)
+
+
 FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]
 
 
