@@ -180,6 +180,11 @@ def read_model(folder: Path, family: str, values: Mapping[str, Any]) -> nn.Modul
                 output_loading_info=True,
             )
     except Exception as error:  # each family fails in its own way
+        if isinstance(error, KeyError) and error.args == (NAME,):
+            raise ModelDirectoryError(
+                f"{folder}: models of type {family!r} cannot be read: transformers gives them one of its own classes "
+                "of attention, none of which attends along edges. Choose a model of another family"
+            ) from error
         raise ModelDirectoryError(f"{folder}: transformers cannot read it ({first_line(error)})") from error
     missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
     if missing or report["mismatched_keys"]:

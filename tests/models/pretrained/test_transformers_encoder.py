@@ -256,6 +256,8 @@ def test_other_edges_are_not_written(save, tmp_path):
         ("RoFormer", {}, "called attention along edges 0 times"),
         ("ConvBert", {}, "called attention along edges 0 times"),
         ("MobileBert", {"embedding_size": 24, "intra_bottleneck_size": 24}, "mixes texts"),
+        ("GPTNeo", {"num_layers": 2, "attention_types": [[["global", "local"], 1]]}, "classes of attention"),
+        ("Falcon", {}, "classes of attention"),
     ],
 )
 def test_families_that_mix_texts_are_refused(tmp_path, kind, changes, reason):
