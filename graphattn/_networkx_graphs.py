@@ -59,7 +59,7 @@ class EdgeRows(NamedTuple):
 
 
 def make_networkx(nodes: Mapping[str, GraphColumns], edges: Sequence[EdgeRows]) -> nx.MultiDiGraph:
-    """Build a graph that all of networkx' formats can hold: names are strings, keys are numbers.
+    """Build a graph whose nodes and edges all of networkx' formats can hold: names are strings, keys are numbers.
 
     Each node type has columns of attributes: ``index``, which counts from 0, and optionally others.
     """
@@ -130,7 +130,8 @@ class _Schema(NamedTuple):
             return cls(edges=edges, **values)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise GraphError(
-                f"the networkx graph has no valid attribute {SCHEMA!r}; use a graph from to_networkx"
+                f"the networkx graph has no valid attribute {SCHEMA!r}, which files of GEXF lose; use a graph from "
+                "to_networkx"
             ) from None
 
 

@@ -328,6 +328,12 @@ def test_every_format_of_networkx_keeps_nodes_edges_and_features(dgl, convert, t
     assert_same_graph(from_networkx(read), graph.to_dgl())
 
 
+def test_gexf_lacks_what_from_networkx_needs(dgl, tmp_path):
+    _, exported = full_graph()
+    with pytest.raises(GraphError, match="GEXF"):
+        from_networkx(via_file(nx.write_gexf, nx.read_gexf)(exported, tmp_path / "graph"))
+
+
 @pytest.mark.slow
 def test_a_graphml_file_that_igraph_wrote_again(dgl, tmp_path):
     igraph = pytest.importorskip("igraph")
@@ -363,7 +369,9 @@ def test_a_union_of_two_graphs_names_nodes_with_the_same_place(dgl):
 
 
 EDGE = ("token_0", "token_1", 5)
-NOT_OURS = "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx"
+NOT_OURS = (
+    "the networkx graph has no valid attribute 'graphattn', which files of GEXF lose; use a graph from to_networkx"
+)
 
 
 @pytest.mark.parametrize(
