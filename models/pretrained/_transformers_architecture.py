@@ -140,6 +140,7 @@ def make_model(family: str, values: Mapping[str, Any]) -> nn.Module:
         model = choose_class(family).from_config(
             config, attn_implementation=NAME, dtype=torch.float32, trust_remote_code=False
         )
+    model.tie_weights()  # without initial weights, it is left out
     return take_encoder(model)
 
 

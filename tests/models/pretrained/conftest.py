@@ -48,6 +48,7 @@ OTHER_FAMILIES = {
 }
 """Families that ``transformers`` computes."""
 MORE_FAMILIES = {
+    "mt5": ("MT5", T5),
     "longformer": ("Longformer", {**LETTERS, **SPECIAL, "attention_window": 4}),
     "nomic_bert": ("NomicBert", {**LETTERS, **SPECIAL}),
     "qwen3": ("Qwen3", {**LETTERS, **SPECIAL, "head_dim": 8, "num_key_value_heads": 2}),

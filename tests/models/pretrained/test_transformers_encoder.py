@@ -133,6 +133,9 @@ def test_layers_are_computed_again_along_the_same_edges(save):
         ("gemma3_text", {"pretrained_heads": "window:3|global", "gradient_checkpointing": True}),
         ("albert", {"frozen": True}),
         ("xlm-roberta-xl", {"tuned_layers": 1, "pretrained_length": 60}),
+        ("t5", {}),
+        ("mt5", {"tuned_layers": 1}),
+        ("umt5", {"frozen": True}),
     ],
 )
 def test_a_model_is_trained_saved_and_loaded(save, tmp_path, family, options):
