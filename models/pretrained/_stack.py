@@ -92,6 +92,7 @@ def make_pretrained(
                 lower.check_gradient_checkpointing()
     except ConfigError as error:
         error.rename_option("heads", "pretrained_heads")
+        error.rename_option("max_length", "pretrained_length")
         raise
     lower.gradient_checkpointing = options.gradient_checkpointing
     if options.tuned_layers is not None:

@@ -236,10 +236,13 @@ def describe_model(
 
 
 def _learns_positions(family: str, values: Mapping[str, Any], model: nn.Module, positions: int) -> bool:
-    """Whether a model for longer texts has larger tensors."""
+    """Whether a model for one more position has one more row in a tensor; tables of distances get two."""
     if positions == _FAR:
         return False
     with torch.device("meta"):
         longer = make_model(family, {**values, find_length_key(family): positions + 1})
     shapes = {name: weights.shape for name, weights in model.state_dict().items()}
-    return any(weights.shape != shapes[name] for name, weights in longer.state_dict().items())
+    return any(
+        weights.shape != shapes[name] and len(weights) == shapes[name][0] + 1
+        for name, weights in longer.state_dict().items()
+    )

@@ -409,6 +409,13 @@ def _with_positions(
     longer, weights = architecture.make_model(max_length), model.state_dict()
     for name, tensor in longer.state_dict().items():
         if tensor.shape != weights[name].shape:
-            weights[name] = resize_positions(weights[name], architecture.first_position, len(tensor), how)
+            rows = len(weights[name])
+            if len(tensor) - rows != max_length - architecture.max_length:
+                raise ConfigError(
+                    f"a model of type {architecture.family!r} with these settings has a table of distances besides its "
+                    f"position vectors, so it reads {architecture.max_length} tokens; leave {{max_length}} out",
+                    options=("max_length",),
+                )
+            weights[name] = resize_positions(weights[name], rows - architecture.max_length, len(tensor), how)
     longer.load_state_dict(weights, assign=True)
     return longer.eval()

@@ -49,6 +49,7 @@ OTHER_FAMILIES = {
 """Families that ``transformers`` computes."""
 MORE_FAMILIES = {
     "mt5": ("MT5", T5),
+    "opt": ("OPT", {**LETTERS, **SPECIAL, "ffn_dim": 32, "word_embed_proj_dim": 24}),
     "longformer": ("Longformer", {**LETTERS, **SPECIAL, "attention_window": 4}),
     "nomic_bert": ("NomicBert", {**LETTERS, **SPECIAL}),
     "qwen3": ("Qwen3", {**LETTERS, **SPECIAL, "head_dim": 8, "num_key_value_heads": 2}),

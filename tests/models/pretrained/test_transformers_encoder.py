@@ -175,17 +175,33 @@ def test_layers_have_rates_and_can_be_frozen(save):
     assert not any(weights.requires_grad for weights in encoder.parameters())
 
 
-def test_longer_texts_get_position_vectors(save):
-    folder = save("xlm-roberta-xl")
+@pytest.mark.parametrize(
+    ("family", "name", "first"),
+    [("xlm-roberta-xl", "embeddings.position_embeddings", 1), ("opt", "embed_positions", 2)],
+)
+def test_longer_texts_get_position_vectors(save, family, name, first):
+    folder = save(family)
     encoder, short = (PretrainedEncoder.from_directory(folder, max_length=length) for length in (70, None))
-    table = encoder.model.embeddings.position_embeddings.weight
-    assert table.shape == (71, 24)
-    assert torch.equal(table[1:33], table[33:65])
+    (table,) = (weights for key, weights in encoder.model.named_parameters() if key.endswith(f"{name}.weight"))
+    assert table.shape == (70 + first, 24)
+    assert torch.equal(table[first : first + 32], table[first + 32 : first + 64])
     assert short.max_length == 32
     graph = short.batch(TEXTS)
     with torch.no_grad():
         assert encoder(encoder.batch(["a " * 60])).shape == (62, 24)
         assert_close(short(graph), encoder(graph))
+
+
+def test_a_table_of_distances_is_not_extended(save):
+    changes = {"position_buckets": -1, "position_biased_input": False}
+    encoder = PretrainedEncoder.from_directory(save("deberta-v2", **changes), max_length=100)
+    graph = encoder.batch([*TEXTS, "a " * 90])
+    with torch.no_grad():
+        assert_close(encoder(graph), read_alone(make_other_reference("deberta-v2", **changes), graph))
+    both = PretrainedOptions(str(save("deberta-v2", position_buckets=-1)), pretrained_length=100)
+    with pytest.raises(ConfigError, match="table of distances") as error:
+        TextClassifier(pretrained=both, training=ONCE).fit(X, Y)
+    assert error.value.options == ("pretrained_length",)
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="this processor has no fast and exact products of int8")
