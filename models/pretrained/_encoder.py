@@ -36,6 +36,7 @@ from graphattn.models.pretrained._layers import (
     list_texts,
     make_norm,
     parse_layer_heads,
+    position_rows,
 )
 from graphattn.models.pretrained._model import PretrainedEmbedding, PretrainedModel
 
@@ -245,24 +246,11 @@ class PretrainedEncoder(PretrainedModel):
             return states, positions
         return pad_rows(states), pad_rows(positions)
 
-    def _position_rows(self, positions: Tensor, ids: Tensor | None) -> Tensor:
-        """(N,) rows of the position vectors.
-
-        In RoBERTa, as in fairseq, a padding token has its id's row and does not count, also where a text spells it.
-        """
-        offset = self.architecture.position_offset
-        if not offset or ids is None:
-            return positions + offset
-        is_padding = to_device(ids, positions.device) == offset - 1
-        count = is_padding.cumsum(0)
-        starts = torch.arange(positions.shape[0], device=positions.device) - positions  # len() is constant in exports
-        count -= (count - is_padding.long())[starts]  # within the text
-        return torch.where(is_padding, offset - 1, positions + offset - count)
-
     def embed(self, tokens: Tensor, positions: Tensor, ids: Tensor | None, segments: Tensor | None) -> Tensor:
         """(N, embedding width) word vectors -> (N, hidden) input of the first layer."""
         if self.position_vectors is not None:
-            tokens = tokens + self.position_vectors(self._position_rows(positions, ids))
+            rows = position_rows(positions, ids, self.architecture.position_offset)
+            tokens = tokens + self.position_vectors(rows)
         if self.type_vectors is not None:
             first = self.type_vectors.weight[0]
             tokens = tokens + (first if segments is None else self.type_vectors(to_device(segments, first.device)))

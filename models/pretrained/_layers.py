@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn._devices import to_device
 from graphattn._edges import Edges
 from graphattn._precision import at_least_float32
 from graphattn._schema import TOKEN
@@ -269,3 +270,23 @@ def head_ranges(heads: Mapping[str, int]) -> list[HeadRange]:
     """Each relation of a layer with the number of its first head, and of its heads."""
     ends = accumulate(heads.values())
     return [(name, end - count, count) for (name, count), end in zip(heads.items(), ends, strict=True)]
+
+
+def position_rows(positions: Tensor, ids: Tensor | None, offset: int) -> Tensor:
+    """(N,) rows of the position vectors, from the (N,) positions of tokens in their texts.
+
+    In RoBERTa, as in fairseq, rows begin after that of the padding id, which is ``offset - 1``. A padding token that a
+    text spells has this row and does not count.
+
+    Examples
+    --------
+    >>> position_rows(torch.tensor([0, 1, 2, 0, 1]), torch.tensor([7, 1, 8, 1, 9]), 2).tolist()
+    [2, 1, 3, 1, 2]
+    """
+    if not offset or ids is None:
+        return positions + offset
+    is_padding = to_device(ids, positions.device) == offset - 1
+    count = is_padding.cumsum(0)
+    starts = torch.arange(positions.shape[0], device=positions.device) - positions  # len() is constant in exports
+    count -= (count - is_padding.long())[starts]  # within the text
+    return torch.where(is_padding, offset - 1, positions + offset - count)

@@ -16,6 +16,7 @@ from graphattn._ragged import Ints, count_up
 from graphattn.exceptions import ConfigError
 from graphattn.models.pretrained._contexts import LayerWatcher, read_config, watching, watching_alone
 from graphattn.models.pretrained._interface import WATCHERS, packed
+from graphattn.models.pretrained._layers import position_rows
 
 _CONTEXT = "pack(...)"
 _TOLERANCE = 1e-3, 8.0
@@ -75,7 +76,7 @@ class PackedModel:
         names, inputs = list_parameters(self.model), {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         if "position_ids" in names:
             positions = torch.from_numpy(count_up(lengths)).to(ids.device).long()
-            inputs["position_ids"] = positions[None] + self.first_position
+            inputs["position_ids"] = position_rows(positions, ids[0], self.first_position)[None]
         if segments is not None:
             inputs["token_type_ids"] = segments
         return {**inputs, "use_cache": False} if "use_cache" in names else inputs
@@ -140,7 +141,7 @@ def find_first_position(model: nn.Module, pad: int | None = None, *, context: st
     pad = getattr(config, "pad_token_id", None) if pad is None else pad
     firsts = [0] if pad is None or "position_ids" not in list_parameters(model) else [0, pad + 1]
     try:
-        texts = _draw_texts(config.vocab_size, pad)
+        texts = _draw_texts(config.vocab_size, (pad, getattr(config, "mask_token_id", None)))
         with torch.no_grad(), _evaluating(model):
             with watching(model, LayerWatcher(model, context)):  # so that layers without edges are the reason
                 expected = torch.cat([_read_alone(model, ids) for ids in texts])
@@ -189,11 +190,13 @@ def last_states(output: Any) -> Tensor:
     return states
 
 
-def _draw_texts(vocabulary: int, pad: int | None) -> list[Tensor]:
-    """Ids of text, without those of special tokens, which come first or last in most vocabularies."""
+def _draw_texts(vocabulary: int, special: Sequence[int | None]) -> list[Tensor]:
+    """Ids of texts, with special ones in the first text, since families count or scale by them."""
     generator = np.random.default_rng(0)
     ids = generator.integers(vocabulary // 4, vocabulary * 3 // 4, int(_PROBE_LENGTHS.sum()))
-    return list(torch.from_numpy(np.where(ids == pad, ids + 1, ids)).split(_PROBE_LENGTHS.tolist()))
+    known = [each for each in special if each is not None and 0 <= each < vocabulary]
+    ids[1 : 1 + len(known)] = known
+    return list(torch.from_numpy(ids).split(_PROBE_LENGTHS.tolist()))
 
 
 def _are_close(states: Tensor, expected: Tensor) -> bool:

@@ -231,9 +231,26 @@ def attend_longformer(
     return (out.flatten(2),)
 
 
+def embed_esm(
+    module: Any,
+    input_ids: Tensor | None = None,
+    attention_mask: Any = None,
+    position_ids: Any = None,
+    inputs_embeds: Tensor | None = None,
+) -> Tensor:
+    """ESM scales the vectors of a text by its share of masked tokens, so it embeds packed texts one by one."""
+    embed, lengths = type(module).forward, read_packed_lengths()
+    if lengths is None or not module.token_dropout or input_ids is None:
+        return embed(module, input_ids, attention_mask, position_ids, inputs_embeds)
+    vectors = module.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
+    parts = (each.split(lengths.tolist(), 1) for each in (input_ids, attention_mask, position_ids, vectors))
+    return torch.cat([embed(module, *text) for text in zip(*parts, strict=True)], 1)
+
+
 PATCHES: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] = {
     ("deberta_v2", "DebertaV2Encoder"): {"get_attention_mask": mask_deberta, "get_rel_pos": skip_distances},
     ("deberta_v2", "DisentangledSelfAttention"): {"forward": attend_deberta},
+    ("esm", "EsmEmbeddings"): {"forward": embed_esm},
     ("longformer", "LongformerModel"): {"forward": read_longformer},
     ("longformer", "LongformerSelfAttention"): {"forward": attend_longformer},
     ("mpnet", "MPNetEncoder"): {"compute_position_bias": make_mpnet_bias},

@@ -13,6 +13,7 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.builders._layout import Layout
 from graphattn.exceptions import ConfigError
 from graphattn.models._files.masks import make_masks
+from graphattn.models.pretrained._layers import position_rows
 from graphattn.models.pretrained._packing import last_states, list_parameters
 from graphattn.models.pretrained._transformers_architecture import first_line
 from graphattn.models.pretrained._transformers_encoder import TransformersEncoder, detach_embedding
@@ -58,8 +59,9 @@ class DenseTransformers(nn.Module):
         if self.heads is not None:
             inputs["attention_mask"] = self._mask_heads(mask, self.heads)
         if "position_ids" in self.names:
-            positions = torch.arange(ids.shape[1], device=ids.device) + self.first_position
-            inputs["position_ids"] = positions.expand(ids.shape[0], -1)
+            positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape[0], -1)
+            rows = position_rows(positions.flatten(), ids.flatten(), self.first_position)
+            inputs["position_ids"] = rows.view(ids.shape)
         if segments is not None and self.has_types:
             inputs["token_type_ids"] = segments
         if "use_cache" in self.names:

@@ -14,8 +14,18 @@ FAMILIES = {"Bert": {}, "Roberta": {}, "ModernBert": {"local_attention": 4}, "Qw
 SPECIAL = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "cls_token_id": 0, "sep_token_id": 2}
 
 
+SPELLERS = {
+    "Roberta": {},
+    "XLMRobertaXL": {},
+    "Data2VecText": {},
+    "Longformer": {"attention_window": 4},
+    "Esm": {"mask_token_id": 3, "token_dropout": True, "position_embedding_type": "rotary"},
+}
+"""Families that number positions after padding, or scale by the number of masks."""
+
+
 def make_model(name="Bert", factory="AutoModel", **options):
-    config = getattr(transformers, f"{name}Config")(**SIZES, **FAMILIES.get(name, {}), **SPECIAL)
+    config = getattr(transformers, f"{name}Config")(**SIZES, **{**FAMILIES, **SPELLERS}.get(name, {}), **SPECIAL)
     torch.manual_seed(0)
     options = {"attn_implementation": "graphattn", **options}
     return getattr(transformers, factory).from_config(config, **options).eval()
@@ -38,6 +48,17 @@ def test_packed_states_are_those_of_single_texts(name):
         with hub.edges(model, "window:3|global"):
             torch.testing.assert_close(packed(TEXTS), read_alone(model), atol=1e-5, rtol=1e-4)
     assert packed([]) == []
+
+
+@pytest.mark.parametrize("name", SPELLERS)
+def test_texts_may_spell_padding_and_masks(name):
+    texts = [[5, 1, 9, 3, 7], [6, 8], [1, 3, 3, 22, 1, 30]]
+    model, eager = make_model(name), make_model(name, attn_implementation="eager")
+    with torch.no_grad():
+        for weights, copied in zip(model.parameters(), eager.parameters(), strict=True):
+            copied.copy_(weights.add_(0.2 * torch.randn_like(weights)))
+        expected = [read_alone(eager, [ids], attention_mask=[1] * len(ids))[0] for ids in texts]
+        torch.testing.assert_close(hub.pack(model)(texts), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_weights_of_packed_texts_are_those_of_single_texts():

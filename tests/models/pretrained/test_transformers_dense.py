@@ -12,7 +12,7 @@ from graphattn.models.pretrained import SentenceEncoder
 from ..padded import pad_batch, pad_ids
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
-TEXTS = ["a dog barks at the cat", "no", "it sleeps and eats"]
+TEXTS = ["a dog barks at the cat", "no", "it [PAD] sleeps and eats"]
 
 
 def compare(encoder):
@@ -52,7 +52,7 @@ def test_a_family_that_looks_words_up_itself_is_an_error(save, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["deberta-v2", "qwen3"])
+@pytest.mark.parametrize("family", ["deberta-v2", "qwen3", "xlm-roberta-xl"])
 def test_onnx_and_compiled(save, tmp_path, family):
     """Other numbers of texts and tokens than in the export."""
     onnxruntime = pytest.importorskip("onnxruntime")
