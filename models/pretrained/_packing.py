@@ -144,10 +144,13 @@ def find_first_position(model: nn.Module, pad: int | None = None, *, context: st
         texts = _draw_texts(config.vocab_size, (pad, getattr(config, "mask_token_id", None)))
         with torch.no_grad(), _evaluating(model):
             with watching(model, LayerWatcher(model, context)):  # so that layers without edges are the reason
-                expected = torch.cat([_read_alone(model, ids) for ids in texts])
+                expected = [_read_alone(model, ids) for ids in texts]
             for first in firsts:
-                if _are_close(torch.cat(PackedModel(model, first)(texts)), expected):
+                states = PackedModel(model, first)(texts)
+                if _are_close(torch.cat(states), torch.cat(expected)):
                     return first
+        if "position_ids" not in list_parameters(model) and _are_close(states[0], expected[0]):
+            raise ConfigError("it takes no position_ids, so the positions of a text begin where the last one ends")
     except ConfigError:
         raise
     except Exception as error:  # a family's own code may fail on edges in place of a mask in any way

@@ -30,6 +30,7 @@ RELATIONS = {
 }
 TEXTS = ["a dog barks at the cat", "no", "it sleeps and eats"]
 X, Y = ["a lovely film", "a dull film", "great cast", "a weak plot"] * 2, ["g", "b", "g", "b"] * 2
+BART = {"d_model": 24, "encoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
 ONCE = TrainingOptions(epochs=1, dev_fraction=0)
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphattn.exceptions.Hint")
@@ -274,6 +275,7 @@ def test_other_edges_are_not_written(save, tmp_path):
     [
         ("RoFormer", {}, "called attention along edges 0 times"),
         ("ConvBert", {}, "called attention along edges 0 times"),
+        ("Bart", BART, "takes no position_ids"),
         ("MobileBert", {"embedding_size": 24, "intra_bottleneck_size": 24}, "mixes texts"),
         ("GPTNeo", {"num_layers": 2, "attention_types": [[["global", "local"], 1]]}, "classes of attention"),
         ("Falcon", {}, "classes of attention"),
