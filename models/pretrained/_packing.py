@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,13 +39,19 @@ class PackedModel:
     first_position: int
     """Number of a text's first position: 0, or that after padding in RoBERTa-like models."""
 
-    def __call__(self, input_ids: Sequence[Ids], token_type_ids: Sequence[Ids] | None = None) -> list[Tensor]:
+    def __call__(
+        self,
+        input_ids: Sequence[Ids],
+        token_type_ids: Sequence[Ids] | None = None,
+        attention_mask: Sequence[Ids] | None = None,
+    ) -> list[Tensor]:
         """Compute the states of texts.
 
         Parameters
         ----------
-        input_ids : the ids of each text with special tokens, as tokenizers return them without ``padding``
+        input_ids : the ids of each text with special tokens, as tokenizers return them
         token_type_ids : those of each text, zeros if the model takes them and they are not given
+        attention_mask : of a padded batch, zero for padding, which is left out
 
         Returns
         -------
@@ -54,8 +60,16 @@ class PackedModel:
         Raises
         ------
         ConfigError
-            for a text without ids, other numbers of ``token_type_ids``, or a model that does not take them
+            for a text without ids, padding without ``attention_mask``, other numbers of ``token_type_ids``, or a model
+            that does not take them
         """
+        _check_ids(input_ids)
+        if attention_mask is not None:
+            real = [torch.as_tensor(mask).bool() for mask in attention_mask]
+            input_ids = _keep(input_ids, real)
+            token_type_ids = None if token_type_ids is None else _keep(token_type_ids, real)
+        elif isinstance(input_ids, Tensor) and self._is_padded(input_ids):
+            raise ConfigError("input_ids is padded; give its attention_mask, too, or ids without padding")
         lengths = np.array([len(ids) for ids in input_ids], dtype=np.int64)
         if not lengths.all():
             raise ConfigError(f"text {int(lengths.argmin())} has no ids; leave it out, or give it special tokens")
@@ -81,11 +95,31 @@ class PackedModel:
             inputs["token_type_ids"] = segments
         return {**inputs, "use_cache": False} if "use_cache" in names else inputs
 
+    def _is_padded(self, input_ids: Tensor) -> bool:
+        pad = getattr(self.model.config, "pad_token_id", None)
+        return pad is not None and input_ids.numel() > 0 and bool((input_ids[:, [0, -1]] == pad).any())
+
     def _check_segments(self, token_type_ids: Sequence[Ids], lengths: Ints) -> None:
         if "token_type_ids" not in list_parameters(self.model):
             raise ConfigError(f"a {type(self.model).__name__} takes no token_type_ids; leave them out")
         if [len(ids) for ids in token_type_ids] != lengths.tolist():
             raise ConfigError("token_type_ids has other numbers of tokens than input_ids; give one for each id")
+
+
+def _check_ids(input_ids: Any) -> None:
+    """Reject what are no ids of several texts."""
+    if isinstance(input_ids, Mapping):
+        raise ConfigError("a mapping is given for input_ids; unpack what a tokenizer returns: packed(**inputs)")
+    for ids in input_ids:
+        if isinstance(ids, str) or not hasattr(ids, "__len__") or (isinstance(ids, Tensor) and ids.dim() == 0):
+            raise ConfigError(
+                f"input_ids has the item {ids!r}; give a list of the ids of each text, such as [[1, 7, 2]]"
+            )
+
+
+def _keep(rows: Sequence[Ids], masks: Sequence[Tensor]) -> list[Tensor]:
+    """The numbers of each row where its mask is true."""
+    return [torch.as_tensor(row)[mask.cpu()] for row, mask in zip(rows, masks, strict=True)]
 
 
 def pack(model: nn.Module, pad: int | None = None) -> PackedModel:

@@ -114,6 +114,22 @@ def test_models_that_cannot_pack_are_errors(options, match):
         hub.pack(make_model(**options))
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_is_left_out(side):
+    model = make_model()
+    packed, longest = hub.pack(model), max(map(len, TEXTS))
+    rows = [([1] * (longest - len(ids)), ids) for ids in TEXTS]
+    ids = torch.tensor([pad + ids if side == "left" else ids + pad for pad, ids in rows])
+    inputs = {"input_ids": ids, "attention_mask": (ids != 1).long(), "token_type_ids": torch.zeros_like(ids)}
+    with torch.no_grad():
+        torch.testing.assert_close(packed(**inputs), packed(TEXTS))
+    with pytest.raises(ConfigError, match="give its attention_mask"):
+        packed(ids)
+    for wrong, match in ((inputs, "unpack"), (TEXTS[0], "item 5; give a list"), (["a text"], "item 'a text'")):
+        with pytest.raises(ConfigError, match=match):
+            packed(wrong)
+
+
 def test_wrong_texts_are_errors():
     model = make_model()
     packed = hub.pack(model)
