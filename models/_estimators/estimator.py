@@ -293,8 +293,6 @@ class Estimator(ScikitLearn):
         examples = self._evaluation_set(X, y, unknown)
         examples = replace(examples, fields=collect_fields(columns, len(examples)))
         task = self.task_
-        for name, predicted in (others or {}).items():
-            task.labels.check_predictions(name, predicted)
         predictions = task.head.predict_for_report(self.model_, self.encode_texts(examples.unlabelled()))
         return task.labels.report(examples, predictions, inputs=self.text_inputs_, rerun=self.rerun, others=others)
 

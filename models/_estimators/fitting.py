@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from graphattn._devices import find_device
-from graphattn.exceptions import GraphAttnWarning, Hint, warn_caller
+from graphattn.exceptions import DataError, GraphAttnWarning, Hint, warn_caller
 from graphattn.models._corpus import Corpus, digest_of
 from graphattn.models._estimators.encoder_checks import check_encoder
 from graphattn.models._estimators.inputs import name_dev_set_in_errors, split_held_out, unpack_dev_set
@@ -177,10 +177,11 @@ class Fit:
         strata = None if strata is None else strata[counted]
         held = counted[split_held_out(size, count, strata, self.training.seed)[1]]
         rest, held_out = np.setdiff1d(np.arange(len(weights)), held), training.select(held.tolist())
-        if not self.task.labels.can_be_measured(held_out.labels):
-            problem = f"dev_fraction {self.training.dev_fraction} of {size} examples holds out equal targets"
-            remedy = "nothing is held out and the last epoch is kept; raise dev_fraction"
-            warn_caller(GraphAttnWarning(f"{problem}, so {remedy}"))
+        try:
+            self.task.labels.normalize(held_out.labels, "part that dev_fraction holds out")
+        except DataError as error:
+            remedy = "so nothing is held out and the last epoch is kept; raise dev_fraction"
+            warn_caller(GraphAttnWarning(f"{error.message}, {remedy}"))
             return training, None
         return training.select(rest.tolist()), held_out
 

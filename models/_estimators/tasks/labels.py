@@ -14,7 +14,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import Example, Sentence
-from graphattn.builders._values import is_list
 from graphattn.exceptions import DataError, GraphAttnWarning, Hint, UnknownLabelError, warn_caller
 from graphattn.models._estimators.class_weights import class_weights
 from graphattn.models._estimators.label_set import LabelSet, find_respellings
@@ -104,10 +103,6 @@ class Labels:
         """(S,) class ids for a stratified split; None for a random one."""
         return None
 
-    def can_be_measured(self, labels: Sequence[Any]) -> bool:
-        """Whether a dev set of these labels has the metrics."""
-        return True
-
     def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
         """The weight of each class in the loss; ``weights`` are those of the examples."""
         return None
@@ -115,9 +110,6 @@ class Labels:
     @abstractmethod
     def make_targets(self, labels: Sequence[Any], where: str) -> Any:
         """Labels as targets of a :class:`~graphattn.models._corpus.Corpus`."""
-
-    def check_predictions(self, name: str, predicted: Any) -> None:
-        """Reject the predictions of another model if they cannot be compared."""
 
     def check_known(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:
         """Reject labels that cannot be evaluated."""
@@ -209,7 +201,11 @@ class ClassLabels(Labels):
     @override
     def read_predictions(self, predictions: Iterable[Any], size: int) -> Sequence[Any]:
         read = super().read_predictions(predictions, size)
-        self.label_set.reject_other_types(dict.fromkeys(self.list_names(read)), "other model's predictions")
+        names = dict.fromkeys(self.list_names(read))
+        self.label_set.reject_other_types(names, "other model's predictions")
+        if names and _name_types(names).isdisjoint(_name_types(self.classes)):
+            problem = f"no prediction of the other model is a label of this one: {', '.join(map(str, [*names][:3]))}"
+            raise DataError(problem, hint="Give predictions of the same labels, spelled alike.")
         return read
 
     def normalize_unicode(self, labels: Sequence[Any], known: Iterable[Any] = ()) -> Sequence[Any]:
@@ -255,16 +251,6 @@ class ClassLabels(Labels):
     @override
     def weigh_classes(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
         return class_weights(self.class_weight, self.label_set, self.list_names(labels), weights)
-
-    @override
-    def check_predictions(self, name: str, predicted: Any) -> None:
-        if getattr(predicted, "ndim", 1) == 2:  # zeros and ones
-            return
-        given = _name_types(item for items in predicted for item in (items if is_list(items) else [items]))
-        if given and given.isdisjoint(_name_types(self.classes)):
-            shown = ", ".join(sorted(given)[:3])
-            hint = "Give predictions of the same labels, spelled alike."
-            raise DataError(f"no prediction of {name} is a label of this model: {shown}", hint=hint)
 
     @override
     def check_known(self, texts: Texts, inputs: TextInputs, *, unknown: str | None) -> None:

@@ -71,14 +71,10 @@ class NumberLabels(Labels):
 
     @override
     def normalize(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
-        if not self.can_be_measured(labels):
+        if min(labels) == max(labels):
             hint = "Give examples with different targets."
             raise DataError(f"all targets of the {where} are {labels[0]:.12g}, so there is no correlation", hint=hint)
         return labels
-
-    @override
-    def can_be_measured(self, labels: Sequence[Any]) -> bool:
-        return bool(min(labels) != max(labels))
 
     @override
     def fit(self, examples: Texts, options: Mapping[str, Any], previous: Self | None = None) -> None:
