@@ -204,9 +204,9 @@ def _choose_output(output: str | None, out: Path | None, task: type[Task], *, pl
     suffix = "" if out is None else out.suffix.lower()
     allowed = _OUTPUTS.get(suffix, ())
     chosen = output or (allowed[0] if allowed else "json")
-    if out is not None and suffix and not (allowed or output or plain):
+    if suffix not in ("", ".txt", *_OUTPUTS) and not (output or plain):
         known = ", ".join(_OUTPUTS)
-        raise ConfigError(f"{{out}} is {verbatim(out.name)}; the name must end in one of {known}", options=("out",))
+        raise ConfigError(f"{{out}} ends in {verbatim(suffix)}; the name must end in one of {known}", options=("out",))
     if chosen not in task.output_formats:
         named = f"{{output}} is {chosen!r}" if output else f"{{out}} ends in {suffix}"
         raise ConfigError(

@@ -110,7 +110,11 @@ class Search:
             estimator.fit(*self.training, dev=self.dev)
             if estimator.was_stopped_:
                 raise KeyboardInterrupt
-        return estimator.dev_metrics()[estimator.training_.metric or estimator.main_metric]
+        metrics, name = estimator.dev_metrics(), estimator.training_.metric or estimator.main_metric
+        if name not in metrics:
+            hint = "Give {dev}, or more examples."
+            raise DataError("no part could be held out to compare trials on", hint=hint, options=("dev",))
+        return metrics[name]
 
     def collect_fixed_options(self, encoder: str) -> dict[str, Any]:
         """Everything that trials in one file must share."""

@@ -258,7 +258,7 @@ def test_rows_that_cannot_be_predicted_stay_in_a_table(graphattn, classifier, tm
         (["--out", "x.csv", "--output", "json"], "--output is 'json', but --out ends in .csv; leave --output out"),
         (["--out", "x.jsonl", "--output", "tsv"], "--output is 'tsv', but --out ends in .jsonl"),
         (["--out", "x.conll"], "--out ends in .conll; a model that classifies texts has: json, csv, tsv, parquet"),
-        (["--out", "x.csv.gz"], "--out is x.csv.gz; the name must end in one of .csv, .tsv, .parquet, "),
+        (["--out", "x.csv.gz"], "--out ends in .gz; the name must end in one of .csv, .tsv, .parquet, "),
         (["--out", "x.html"], "--out ends in .html; a model that"),
     ],
 )

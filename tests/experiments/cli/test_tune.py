@@ -198,7 +198,7 @@ def test_a_pretrained_model_is_searched_for_its_own_rate(optuna, call, tmp_path)
 
 
 def test_columns_of_a_corpus(optuna, call, graphattn, tmp_path):
-    (tmp_path / "scores.csv").write_text("review,score\n" + "".join(f"word{n},{n}.5\n" for n in range(12)))
+    (tmp_path / "scores.csv").write_text("review,score\n" + "".join(f"word{n},{n}.5\n" for n in range(24)))
     (tmp_path / "config.yaml").write_text(CONFIG)
     columns = ["--text-column", "review", "--label-column", "score"]
     words = [
