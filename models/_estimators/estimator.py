@@ -215,7 +215,7 @@ class Estimator(ScikitLearn):
         self._check_fitted()
         if not isinstance(self.model_, TextModel) or self.model_.head.per_word:
             raise ConfigError(f"a model that {self.task.description} has no sentence vectors; use a classifier")
-        if not (self.best_epoch()["epoch"] or self.pretrained_.pretrained):
+        if not (self.pretrained_.pretrained or self.best_epoch()["epoch"]):
             problem = "these vectors are of a graph encoder that was not trained; the linear model decides alone"
             warn_caller(Hint(f"{problem}. {{linear_branch=False}} trains without it", options=("linear_branch",)))
         return encode_corpus(self.model_, self.encode_texts(self.read_texts(X)))
