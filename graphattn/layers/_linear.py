@@ -1,9 +1,9 @@
 """Linear layers and embeddings that are faster on a CPU than PyTorch's; results are equal up to rounding.
 
-PyTorch's float32 linear layers pass all rows to one BLAS call, which is slow for thousands of rows, and on AMD's
-processors with AVX-512 for hundreds. PyTorch's oneDNN operator is faster, and so is BLAS on blocks of rows. Where
-registers have 32 bytes, oneDNN is slower than BLAS, and our kernels are faster for many products, although the weight
-is brought into panels at each call; gradients of weights stay with BLAS.
+PyTorch's float32 linear layers pass all rows to one call of BLAS, which is MKL. On processors of Intel nothing is
+faster. On AMD's it is slow for thousands of rows, and with AVX-512 for hundreds. There, PyTorch's oneDNN operator is
+faster, and so is BLAS on blocks of rows. Where registers have 32 bytes, oneDNN is slower than BLAS, and our kernels are
+faster for many products, although the weight is brought into panels at each call; gradients of weights stay with BLAS.
 
 In bfloat16, oneDNN compiles a kernel in about 5 ms for each new number of rows, and batches of texts have many. So the
 number of rows is rounded up to one of 16 values for each power of two. Weights are converted at each call: a kept copy
@@ -14,6 +14,7 @@ model whose weights are bfloat16 does without.
 from __future__ import annotations
 
 import ctypes
+import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -29,6 +30,16 @@ from graphattn._gradients import Function, apply
 from graphattn._precision import at_least_float32
 from graphattn._transforms import is_transformed
 
+
+def _is_intel() -> bool:
+    """Whether the processor is one of Intel."""
+    with suppress(OSError), open("/proc/cpuinfo", errors="replace") as cpus:
+        return "GenuineIntel" in cpus.read(1024)
+    return "GenuineIntel" in platform.processor()
+
+
+HAS_FAST_BLAS = torch.backends.mkl.is_available() and _is_intel()
+"""Whether products of BLAS are as fast as the processor."""
 HAS_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
 """Whether registers have 32 bytes: with these our kernels are faster than oneDNN in training, too."""
 MIN_ROWS, MIN_PRODUCTS = 1024, 1 << 25
@@ -111,7 +122,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """A separate linear map for each head: (H, N, I), (H, I, O) and a bias (H, 1 or N, O) give (H, N, O)."""
-    if is_transformed() or inputs.shape[1] < MIN_ROWS or not _is_float32_on_cpu(inputs, weight):
+    if is_transformed() or inputs.shape[1] < MIN_ROWS or not _may_be_slow(inputs, weight):
         return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
     return apply(_ByHead, inputs, weight, bias)
 
@@ -236,13 +247,14 @@ def _is_slow_in_blas(inputs: Tensor, weight: Tensor) -> bool:
         is_large = products >= MIN_PRODUCTS_OF_PANELS
     else:
         is_large = HAS_ONEDNN and weight.numel() > 0 and (rows >= MIN_ROWS or products >= MIN_PRODUCTS)
-    return is_large and _is_float32_on_cpu(inputs, weight)
+    return is_large and _may_be_slow(inputs, weight)
 
 
-def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:
-    """Whether both are float32 on a CPU and autocast does not change that."""
+def _may_be_slow(inputs: Tensor, weight: Tensor) -> bool:
+    """Whether BLAS, which multiplies float32 on a CPU outside of autocast, is slow on this processor."""
     return (
-        inputs.dtype == weight.dtype == torch.float32
+        not HAS_FAST_BLAS
+        and inputs.dtype == weight.dtype == torch.float32
         and inputs.device.type == weight.device.type == "cpu"
         and not torch.is_autocast_enabled("cpu")
     )

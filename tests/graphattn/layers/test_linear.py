@@ -23,9 +23,10 @@ from graphattn.layers._linear import (
 )
 
 
-@pytest.fixture(autouse=True, params=["oneDNN", "panels"])
+@pytest.fixture(autouse=True, params=["oneDNN", "panels", "BLAS"])
 def kernels(request, monkeypatch):
     """What multiplies many rows, whichever this processor would choose."""
+    monkeypatch.setattr(products, "HAS_FAST_BLAS", request.param == "BLAS")
     monkeypatch.setattr(products, "HAS_AVX2", request.param == "panels")
     monkeypatch.setattr(products, "MIN_PRODUCTS_OF_PANELS", MIN_ROWS)
 
@@ -146,6 +147,7 @@ def test_training_in_bfloat16(shape, bias):
 
 @pytest.mark.parametrize("function", [linear, in_bfloat16])
 def test_training_multiplies_few_different_numbers_of_rows(monkeypatch, function):
+    monkeypatch.setattr(products, "HAS_FAST_BLAS", False)
     monkeypatch.setattr(products, "HAS_AVX2", False)
     sizes, multiply = set(), products.onednn
 
