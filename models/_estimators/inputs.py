@@ -228,10 +228,19 @@ def _read_weights(values: Any) -> npt.NDArray[np.float64]:
 
 
 def split_held_out(count: int, held: int, strata: npt.NDArray[Any] | None, seed: int) -> tuple[list[int], list[int]]:
-    """Split indices into a training and a held-out part, both sorted; stratified if each class has enough members."""
+    """Split indices into a training and a held-out part, both sorted.
+
+    If both parts have room for all classes, each class keeps its fraction; one with a single member is not held out.
+    """
     from sklearn.model_selection import train_test_split
 
-    if strata is not None and (np.bincount(strata).min() < 2 or min(held, count - held) < len(np.unique(strata))):
-        strata = None
-    rest, taken = train_test_split(np.arange(count), test_size=held, random_state=seed, stratify=strata)
-    return sorted(rest.tolist()), sorted(taken.tolist())
+    members = np.arange(count)
+    if strata is not None:
+        several = members[np.bincount(strata)[strata] > 1]
+        num_classes = len(np.unique(strata[several]))
+        if num_classes and num_classes <= min(held, len(several) - held):
+            members, strata = several, strata[several]
+        else:
+            strata = None
+    _, taken = train_test_split(members, test_size=held, random_state=seed, stratify=strata)
+    return np.setdiff1d(np.arange(count), taken).tolist(), sorted(taken.tolist())
