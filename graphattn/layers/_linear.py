@@ -14,7 +14,6 @@ model whose weights are bfloat16 does without.
 from __future__ import annotations
 
 import ctypes
-import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -30,15 +29,8 @@ from graphattn._gradients import Function, apply
 from graphattn._precision import at_least_float32
 from graphattn._transforms import is_transformed
 
-
-def _is_intel() -> bool:
-    """Whether the processor is one of Intel."""
-    with suppress(OSError), open("/proc/cpuinfo", errors="replace") as cpus:
-        return "GenuineIntel" in cpus.read(1024)
-    return "GenuineIntel" in platform.processor()
-
-
-HAS_FAST_BLAS = torch.backends.mkl.is_available() and _is_intel()
+_PROCESSOR = str(getattr(torch.cpu, "get_capabilities", dict)().get("cpu_name"))  # None in older PyTorch
+HAS_FAST_BLAS = torch.backends.mkl.is_available() and "Intel" in _PROCESSOR
 """Whether products of BLAS are as fast as the processor."""
 HAS_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
 """Whether registers have 32 bytes: with these our kernels are faster than oneDNN in training, too."""
