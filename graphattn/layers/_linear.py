@@ -14,7 +14,7 @@ model whose weights are bfloat16 does without.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,8 @@ from graphattn._gradients import Function, apply
 from graphattn._precision import at_least_float32
 from graphattn._transforms import is_transformed
 
-_PROCESSOR = str(getattr(torch.cpu, "get_capabilities", dict)().get("cpu_name"))  # None in older PyTorch
-HAS_FAST_BLAS = torch.backends.mkl.is_available() and "Intel" in _PROCESSOR
+_PROCESSOR: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older PyTorch
+HAS_FAST_BLAS = torch.backends.mkl.is_available() and "Intel" in str(_PROCESSOR.get("cpu_name"))
 """Whether products of BLAS are as fast as the processor."""
 HAS_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
 """Whether registers have 32 bytes: with these our kernels are faster than oneDNN in training, too."""
