@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from graphattn._devices import prefetch_map, to_device
@@ -16,7 +16,7 @@ from graphattn.models._corpus import Corpus
 from graphattn.models._options import TrainingOptions
 from graphattn.models._text_model import TextModel, set_gradients
 from graphattn.models.heads import ClassificationHead
-from graphattn.models.training._optimizer import make_optimizer, relative_rate
+from graphattn.models.training._optimizer import clip_gradients, make_optimizer, relative_rate
 
 BATCH = 32
 """Texts of a batch, in which each is compared with all others."""
@@ -48,7 +48,8 @@ def train_contrastive(model: TextModel, corpus: Corpus, options: TrainingOptions
                 vectors = head.items_of(head.sentences(model.encode(batch), batch.graph))
             loss = contrastive_loss(vectors, to_device(batch.targets, vectors.device))
             loss.backward()
-            nn.utils.clip_grad_norm_(model.encoder.parameters(), options.clip or float("inf"))
+            if options.clip:
+                clip_gradients(model.encoder.parameters(), options.clip)
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()

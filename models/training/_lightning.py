@@ -28,7 +28,7 @@ from lightning.pytorch.callbacks import (
     WeightAveraging,
 )
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
-from torch import Tensor, nn
+from torch import Tensor
 from torch.multiprocessing.spawn import ProcessRaisedException
 from typing_extensions import override
 
@@ -41,6 +41,7 @@ from graphattn.models._options import TrainingOptions
 from graphattn.models.training import _callback
 from graphattn.models.training._checkpoints import read_checkpoint, write_checkpoint
 from graphattn.models.training._module import BatchLoader, TrainingModule
+from graphattn.models.training._optimizer import clip_gradients
 from graphattn.models.training._processes import choose_strategy, is_launched
 from graphattn.models.training._progress import Progress
 from graphattn.models.training._tracker import fits_tensorboard
@@ -168,7 +169,7 @@ class LightningTraining(TrainingModule, pl.LightningModule):
         # Lightning rejects fused optimizers because of float16's scaled gradients
         if optimizer.defaults["fused"]:
             if gradient_clip_val:
-                nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
+                clip_gradients(self.parameters(), gradient_clip_val)
         else:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 

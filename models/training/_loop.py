@@ -12,7 +12,6 @@ from types import FrameType
 from typing import Any, cast
 
 import torch
-from torch import nn
 
 from graphattn._devices import find_device
 from graphattn.layers._linear import forget_gradients
@@ -27,6 +26,7 @@ from graphattn.models.training._checkpoints import checkpoint_to_resume, read_ch
 from graphattn.models.training._logs import Log, make_logs
 from graphattn.models.training._mixture import LinearModel
 from graphattn.models.training._module import BatchLoader, Measure, SharedBatches, Shares, TrainingModule
+from graphattn.models.training._optimizer import clip_gradients
 from graphattn.models.training._processes import ignore_launcher_rank, is_alone
 from graphattn.models.training._progress import Progress
 from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, StopEarly, shows_bar
@@ -216,7 +216,7 @@ class Loop:
             if (number + 1) % options.accumulate and not self.is_last_batch:
                 return
             if options.clip:
-                nn.utils.clip_grad_norm_(module.parameters(), options.clip)
+                clip_gradients(module.parameters(), options.clip)
             self.optimizer.step()
         self.schedule.step()
         self.global_step += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -37,6 +37,14 @@ def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: Traini
         optimizer_class = _without_compiler(optimizer_class)
     momentum: dict[str, Any] = {"momentum": 0.9} if options.optimizer == "sgd" else {"betas": (0.9, options.beta2)}
     return optimizer_class(param_groups, lr=options.learning_rate, fused=fused, **momentum)
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
+    """:func:`torch.nn.utils.clip_grad_norm_`, which also multiplies gradients that are short enough, by 1."""
+    parameters = list(parameters)
+    norm = nn.utils.get_total_norm(parameter.grad for parameter in parameters if parameter.grad is not None)
+    if norm.device.type != "cpu" or not max_norm / (norm + 1e-6) >= 1:  # a GPU would wait for the comparison
+        nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
 
 
 def _without_compiler(optimizer_class: type[torch.optim.Optimizer]) -> Any:

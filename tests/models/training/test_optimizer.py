@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from graphattn.models import TrainingOptions
-from graphattn.models.training._optimizer import count_parameters, make_optimizer, relative_rate
+from graphattn.models.training._optimizer import clip_gradients, count_parameters, make_optimizer, relative_rate
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,21 @@ def test_parameters_are_counted(parts):
     model.embedding.trained.requires_grad_(False)
     expected = sum(p.numel() for name, p in model.named_parameters() if name != "embedding.trained")
     assert count_parameters(model) == expected
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, 5.0, 5.001, 80.0, math.inf, math.nan])
+def test_clipped_gradients_are_those_of_pytorch(size):
+    """Bit by bit, for gradients that are shorter and longer than the maximum, which is 5."""
+
+    def draw():
+        layers = nn.ModuleList([nn.Linear(3, 2), nn.Linear(2, 2)])
+        for number, parameter in enumerate(layers[0].parameters()):
+            direction = torch.arange(parameter.numel(), dtype=torch.float32).add(number).view_as(parameter)
+            parameter.grad = direction * (size / math.sqrt(60))
+        return layers
+
+    ours, theirs = draw(), draw()
+    clip_gradients(ours.parameters(), 5.0)
+    nn.utils.clip_grad_norm_(theirs.parameters(), 5.0)
+    for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(own.grad, other.grad, rtol=0, atol=0, equal_nan=True)
