@@ -63,14 +63,15 @@ def check_json(value: Any, annotation: Any, name: str) -> None:
     shapes = [dict if is_dataclass(option) else get_origin(option) or option for option in options]
     if not any(_check_option(value, option, shape, name) for option, shape in zip(options, shapes, strict=True)):
         expected = " or ".join(dict.fromkeys(_NAMES[shape] for shape in shapes))
-        raise ValueError(f"{name or 'the file'} is {json.dumps(value, ensure_ascii=False)[:60]}, not {expected}")
+        shown = json.dumps(value, ensure_ascii=False, default=repr)[:60]
+        raise ValueError(f"{name or 'the file'} is {shown}, not {expected}")
 
 
 def _check_option(value: Any, annotation: Any, shape: Any, name: str) -> bool:
     """Whether a value is of a type, which is no union; if so, check its items, too."""
     if shape not in _NAMES or _is_scalar(value, shape):
         return True
-    if isinstance(value, list) and shape in (list, tuple, Sequence):
+    if isinstance(value, (list, tuple)) and shape in (list, tuple, Sequence):
         inner = (get_args(annotation) or (Any,))[0]
         for number, item in enumerate(value):
             check_json(item, inner, f"{name}[{number}]")

@@ -20,7 +20,7 @@ from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 from typing_extensions import override
 
 from graphattn._validation import require_choice, require_multiple, require_range, suggest
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, verbatim
 
 _BOUNDS = ("min", "max", "above", "below")
 
@@ -164,13 +164,14 @@ class Options(Parameters):
         return self.keep([item.name for item in fields(self)])
 
     def validate(self) -> None:
-        """Check each option's bounds, then the rules between options.
+        """Check each option's type and bounds, then the rules between options.
 
         Raises
         ------
         ConfigError
-            naming the option and its bounds
+            naming the option, and its type or bounds
         """
+        self._check_types()
         for item in fields(self):
             value, choices = getattr(self, item.name), item.metadata.get("choices")
             bounds = {name: item.metadata[name] for name in _BOUNDS if name in item.metadata}
@@ -185,6 +186,21 @@ class Options(Parameters):
             elif divisor is not None:
                 require_multiple(item.name, getattr(self, item.name), divisor)
         self.check()
+
+    def _check_types(self) -> None:
+        """Reject values that a saved model could not have."""
+        from graphattn.builders._json_types import check_json
+
+        kind: Any = type(self)
+        for name, hint in _list_hints(kind).items():
+            value = getattr(self, name)
+            try:
+                check_json(_to_plain(value), hint, name)
+            except ValueError:
+                value_type, optional = _find_value_type(hint)
+                expected = NOTATIONS[value_type].expected + (", or None" if optional else "")
+                problem = f"{{{name}}} is {verbatim(repr(value))}; it must be {expected}"
+                raise ConfigError(problem, options=(name,)) from None
 
     def check(self) -> None:
         """Check the rules between options; :meth:`validate` calls it after the bounds."""
@@ -400,11 +416,11 @@ def list_options(
     ``panel`` is the heading in ``--help``; fields in ``without`` are omitted.
     """
     owner: Any = options if isinstance(options, type) else type(options)
-    value_types = _list_value_types(owner)
+    hints = _list_hints(owner)
     return [
         Option(
             item.name,
-            *value_types[item.name],
+            *_find_value_type(hints[item.name]),
             getattr(options, item.name),
             item.metadata["help"],
             tuple(item.metadata["choices"] or ()) or None,
@@ -417,12 +433,14 @@ def list_options(
 
 
 @cache
-def _list_value_types(options: type[Any]) -> dict[str, tuple[type, bool]]:
-    """Option -> its key in :data:`NOTATIONS`, and whether it may be None."""
-    return {name: _find_value_type(hint) for name, hint in get_type_hints(options).items()}
+def _list_hints(options: type[Any]) -> dict[str, Any]:
+    """Option -> its annotation."""
+    hints = get_type_hints(options)
+    return {item.name: hints[item.name] for item in fields(options)}
 
 
 def _find_value_type(hint: Any) -> tuple[type, bool]:
+    """The key of an annotation in :data:`NOTATIONS`, and whether the value may be None."""
     if get_origin(hint) in (Union, types.UnionType):
         if {int, str} <= set(get_args(hint)):
             return object, type(None) in get_args(hint)

@@ -44,7 +44,7 @@ def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, i
             raise ConfigError(f"{{{option}}}: {error.template}", options=(option, *error.options)) from error
         if full in counts:
             raise ConfigError(f"{{{option}}} repeats {full}; give it once, with all its heads", options=(option,))
-        if isinstance(count, bool) or not re.fullmatch(r"[1-9]\d{0,5}", str(count)):
+        if not re.fullmatch(r"[1-9]\d{0,5}", str(count)):
             raise ConfigError(
                 f"{{{option}}}: {name} has {count!r} heads; it must be a whole number of at least 1", options=(option,)
             )
