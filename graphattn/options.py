@@ -10,7 +10,7 @@ import os
 import types
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache
 from numbers import Real
@@ -100,11 +100,11 @@ class Parameters:
             else:
                 setattr(self, outer, value)
         for name, values in nested.items():
-            owner = self._get_nested(name)
+            owner = copy(self._get_nested(name))  # others may share it
             if not hasattr(owner, "set_params"):
                 invalid = next(iter(values))
                 raise ValueError(f"Invalid parameter {invalid!r} for {name}={owner!r}, which has no parameters.")
-            owner.set_params(**values)
+            setattr(self, name, owner.set_params(**values))
         return self
 
     def _get_nested(self, name: str) -> Any:

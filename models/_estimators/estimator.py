@@ -205,7 +205,9 @@ class Estimator(ScikitLearn):
         return Example(*x) if is_pair and all(isinstance(text, str) for text in x) else x
 
     def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search; of pairs those of both.
+        """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search.
+
+        A model of pairs has a vector for each text, (2 S, F): first, second, first ...; a pretrained one for each pair.
 
         Raises
         ------

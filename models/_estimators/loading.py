@@ -113,7 +113,7 @@ def load_files(
     if is_run(Path(path)) and parent_process() is None:
         epoch, epochs = estimator.best_epoch()["epoch"], estimator.history_[-1]["epoch"]
         used = f"epoch {epoch}, the best of {epochs}," if epoch else "the linear model"
-        message = f"{path}: training has not ended; {used} is used"
+        message = f"{path}: training has not ended, or its model was not saved here; {used} is used"
         warn_caller(GraphAttnWarning(message))
     return estimator
 

@@ -217,7 +217,7 @@ def _values(table: Any, name: str) -> Iterable[Any]:
     column = to_python(table[name])
     feature = (getattr(table, "features", None) or {}).get(name)
     classes = getattr(getattr(feature, "feature", feature), "names", None)
-    return column if classes is None else (name_classes(value, classes) for value in column)
+    return column if classes is None else (name_classes(_as_list(value), classes) for value in column)
 
 
 def to_python(column: Any) -> Any:

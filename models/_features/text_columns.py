@@ -251,7 +251,8 @@ class TextColumns:
         for column in self.columns:
             filled = [cell for cell in cells[column.name] if cell is not None]
             values = {*filled}
-            if len(values) < 2:
+            has_empty = isinstance(column, Category) and len(filled) < len(cells[column.name])
+            if len(values) + has_empty < 2:
                 what = f"the same in all texts, {values.pop()!r}" if values else "empty"
                 yield f"{column.name} is {what}, so that it tells nothing"
             elif isinstance(column, Category) and len(values) > max(_FEW, len(filled) / 2):

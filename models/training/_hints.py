@@ -103,8 +103,9 @@ def hint_at_alike_classes(names: Iterable[Hashable], known: Iterable[Hashable] =
 
     ``names`` are the classes, each as often as it occurs; ``known`` are those of an earlier training.
     """
-    counts = Counter({str(name): 0 for name in known})
-    counts.update(map(str, names))
+    of_labels = Counter[Hashable](dict.fromkeys(known, 0))
+    of_labels.update(names)  # 1 and 1.0 are one class
+    counts = {str(name): count for name, count in of_labels.items()}
     alike: dict[str | float, list[str]] = {}
     for name in counts:
         bare = "".join(name.split())

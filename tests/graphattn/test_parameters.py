@@ -47,6 +47,14 @@ def test_setting(base):
         made.set_params(part__speed=1)
 
 
+def test_others_that_share_nested_parameters_keep_them():
+    whole, part = make(Parameters)
+    shared = part(size=3)
+    one, other = whole(part=shared), whole(part=shared)
+    one.set_params(part__size=7)
+    assert (one.part.size, other.part.size, shared.size) == (7, 3, 3)
+
+
 def test_nested_parameters_of_a_plain_value():
     whole, _ = make(Parameters)
     message = "^Invalid parameter 'size' for part='a name', which has no parameters.$"

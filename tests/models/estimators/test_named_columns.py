@@ -84,10 +84,12 @@ def test_a_column_of_arrow_is_given_by_name(classifier):
 def test_class_numbers_of_datasets_are_names():
     datasets = pytest.importorskip("datasets")
     table = of_datasets(TABLE).cast_column("label", datasets.ClassLabel(names=["neg", "pos"]))
-    assert TextClassifier(**TINY).fit(table).classes_.tolist() == ["neg", "pos"]
+    for form in (None, "numpy", "torch", "pandas", "arrow"):
+        assert TextClassifier(**TINY).fit(table.with_format(form)).classes_.tolist() == ["neg", "pos"]
     words = {"tokens": [["Ada", "ran"], ["so"]] * 4, "ner_tags": [[1, 0], [0]] * 4, "id": ["x"] * 8}
     table = of_datasets(words)
     table = table.cast_column("ner_tags", datasets.Sequence(datasets.ClassLabel(names=["O", "B-PER"])))
+    assert {"B-PER", "O"} <= {*SequenceTagger(**TINY).fit(table.with_format("numpy")).classes_}
     tagger = SequenceTagger(**TINY).fit(table)
     assert {"B-PER", "O"} <= {*tagger.classes_}
     assert tagger.predict(table) == tagger.predict(words["tokens"])

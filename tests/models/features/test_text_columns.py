@@ -137,6 +137,7 @@ def test_a_hint_at_empty_cells_does_not_hide_one_at_unknown_values():
     [
         ({"priority": ["low"] * 40}, "the same in all texts, 'low'"),
         ({"amount": [2.0] * 40}, "the same in all texts, 2.0"),
+        ({"amount": [2.0, None] * 20}, "the same in all texts, 2.0"),
         ({"amount": [None] * 40}, "empty"),
         ({"team": [f"ticket {number}" for number in range(40)]}, "40 categories in 40 texts, like an id"),
     ],
@@ -150,3 +151,5 @@ def test_columns_that_tell_nothing(cells, words):
 
 def test_usual_columns_raise_no_doubt():
     assert not list(COLUMNS.list_doubts(CELLS))
+    flag = {**CELLS, "priority": ["high", None] * 20}  # empty cells are a category
+    assert not list(TextColumns.fit(KINDS, flag).list_doubts(flag))

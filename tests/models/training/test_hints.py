@@ -79,6 +79,7 @@ QUARTERS = [str(number / 4) for number in range(30)]
         (hint_at_alike_classes, ["a", "a ", "b"], True),
         (hint_at_alike_classes, ["1", "10", "x"], False),
         (hint_at_alike_classes, ["1", "+1.0"], True),
+        (hint_at_alike_classes, [1, 1.0, 0], False),
         (hint_at_alike_classes, ["1", "01", "1e0", "a", "A", "nan", "inf"], False),
         (hint_at_misspelt_entities, ["PER-B", "PER-I", "O"], True),
         (hint_at_misspelt_entities, ["B_PER", "O"], True),
