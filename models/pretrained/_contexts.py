@@ -93,6 +93,8 @@ class EdgeChooser(LayerWatcher):
 
     def __init__(self, model: nn.Module, heads: Choice | Sequence[Choice], graph: TextBatch | None):
         super().__init__(model, "edges(...)")
+        if heads is None or heads == "":
+            raise ConfigError("{heads} is empty; give relations, window:33|global for example", options=("heads",))
         choices = [heads] * self.layers if isinstance(heads, (str, Mapping, Edges, TextBatch)) else list(heads)
         if len(choices) != self.layers:
             raise ConfigError(
@@ -163,6 +165,8 @@ class EdgeChooser(LayerWatcher):
                 f"{count} without padding",
                 options=("heads",),
             )
+        if isinstance(which, Edges):
+            _require_one_text(edges, mask.lengths)
         self._made[key] = keep_past(edges) if mask.is_causal and count > len(mask.lengths) else edges
         return self._made[key]
 
@@ -178,6 +182,19 @@ class EdgeChooser(LayerWatcher):
             )
         layout = Layout(mask.lengths, mask.lengths, count_up(mask.lengths))
         return Edges.of(TextGraphBuilder([rule], cls=False).text_batch(layout), relation)
+
+
+def _require_one_text(edges: Edges, lengths: Ints) -> None:
+    """Reject edges from one text of a batch to another."""
+    texts = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths)).to(edges.indptr.device)
+    crosses = texts[edges.sources.long()] != texts[edges.destinations.long()]
+    if bool(crosses.any()):
+        first = int(crosses.nonzero()[0])
+        raise ConfigError(
+            f"{{heads}} has an edge from token {int(edges.sources[first])} to {int(edges.destinations[first])}, which "
+            "is in another text; number the tokens of all texts one after another",
+            options=("heads",),
+        )
 
 
 def keep_past(edges: Edges) -> Edges:

@@ -263,6 +263,9 @@ def test_wrong_choices_are_errors(inputs):
         (["all"], "1 choices"),
         ("dependency", "graph"),
         (Edges.of(torch.zeros(2, 1, dtype=torch.long), num_nodes=(2, 2)), "without padding"),
+        (Edges.of(torch.tensor([[5], [6]]), num_nodes=(sum(LENGTHS),) * 2), "from token 5 to 6, which is in another"),
+        ("", "is empty"),
+        (None, "is empty"),
     ):
         with pytest.raises(ConfigError, match=match), hub.edges(model, heads):
             model(**inputs)
