@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -128,6 +129,25 @@ def choose_dialect(lines: Sequence[str], separator: str, fits: Callable[[int], b
             if count <= MAX_MISTAKES and 2 * count < misfits and _has_evidence(dialect, lines, separator):
                 chosen, misfits = dialect, count
     return chosen
+
+
+def is_quoted(lines: Sequence[str], separator: str, dialect: Dialect) -> bool:
+    """Whether quotes enclose nearly all values of a column, without those of the first row, which may be names.
+
+    Examples
+    --------
+    >>> is_quoted(["text\\tlabel\\n", '"a film"\\t1\\n', '"so good"\\t0\\n'], "\\t", STANDARD)
+    True
+    """
+    counts: Counter[int] = Counter()
+    rows = [(row, text.removesuffix("\n")) for row, text in _read_rows(dialect, lines, separator) if row != []]
+    for row, text in rows:
+        cells, width = text.split(separator), len(row or ())  # more cells than fields where quotes enclose separators
+        counts.update(
+            at for at in range(width) if cells[at][:1] == cells[at - width][-1:] == dialect.quote != cells[at]
+        )
+    most = max(counts.values(), default=0)
+    return 10 * most >= 9 * (len(rows) - 1) and 2 * most > len(rows)
 
 
 def _are_all_in_single_quotes(lines: Sequence[str], separator: str) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -22,7 +20,7 @@ from graphattn.builders.readers._cells import (
     read_cells,
     reject_roles,
 )
-from graphattn.builders.readers._dialects import STANDARD, Dialect, choose_dialect
+from graphattn.builders.readers._dialects import STANDARD, Dialect, choose_dialect, is_quoted
 from graphattn.builders.readers._fields import (
     MISSING,
     LeftOutRecords,
@@ -135,8 +133,9 @@ def read_table(
     delimiter : the character between two fields, by default a comma (csv) or a tab (tsv); a first line ``sep=;``, as
         Excel writes it, changes it
     quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
-        ordinary character, so for tsv None means yes only if the whole header is quoted. If the first lines can be
-        read in no other way, fields may also be in single quotes, have a backslash before quotes, or blanks before them
+        ordinary character, so for tsv None means yes only if the whole header or nearly all values of a column are
+        quoted. If the first lines can be read in no other way, fields may also be in single quotes, have a backslash
+        before quotes, or blanks before them
     require_label : reject rows with an empty label; otherwise their label is None
     keep_row : receives all fields of the row of each example before the example is yielded
 
@@ -207,7 +206,7 @@ def _read_delimited(
 
 
 def read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
-    """Names of the columns and the rows after them; ``quoted=None`` asks whether all names are quoted."""
+    """Names of the columns and the rows after them; ``quoted=None`` asks whether all names, or a column, are quoted."""
     ahead = [f"{line}\n" for line in lines.sample(lines.sampled or 1)]
     first_line = "".join(ahead[:1]).removesuffix("\n")
     rows: PlainRows | QuotedRows = PlainRows(lines, delimiter)
@@ -220,8 +219,9 @@ def read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tup
         error.hint = f"It is the header, of the fields {fields}. {error.hint}"
         raise
     names = [compose(name.strip()) for name in header]
-    if quoted is None and names and all(map(_is_quoted, names)):
-        names = [name[1:-1].replace('""', '"') for name in names]
+    are_names_quoted = bool(names) and all(map(_is_quoted, names))
+    if quoted is None and (are_names_quoted or is_quoted(ahead, delimiter, choose_dialect(ahead, delimiter))):
+        names = [name[1:-1].replace('""', '"') for name in names] if are_names_quoted else names
         rows = QuotedRows(lines, delimiter, _find_dialect(lines, ahead, delimiter))
     return names, rows
 
@@ -322,22 +322,6 @@ def _is_quoted(name: str) -> bool:
 def _is_csv_quoted(field: str) -> bool:
     """Whether a field is quoted as CSV writers do it: because it contains quotes, which are doubled."""
     return field[:1] == '"' and _is_quoted(field) and '""' in field[1:-1] and '"' not in field[1:-1].replace('""', "")
-
-
-def _is_quoted_table(lines: Sequence[str]) -> bool:
-    """Whether fields between tabs are in double quotes: all of the first line, and those at both ends of most rows.
-
-    Texts of dialogues are in quotes, too, but not all of them.
-    """
-    first = lines[0].removesuffix("\n").split("\t") if lines else []
-    if len(first) < 2 or not all(_is_quoted(field) and '"' not in field[1:-1].replace('""', "") for field in first):
-        return False
-    reader, start, quoted = csv.reader(lines, delimiter="\t", strict=True), 0, []
-    with suppress(csv.Error):
-        for _ in reader:
-            quoted.append(lines[start][0] == lines[reader.line_num - 1].removesuffix("\n")[-1:] == '"')
-            start = reader.line_num
-    return 2 * sum(quoted) > len(quoted)
 
 
 def _is_quoted_after_blank(field: str) -> bool:
@@ -522,8 +506,8 @@ def read_labelled_lines(
     label_separator, multilabel, text_separator, require_label : as for :func:`read_table`
     header : whether the first line names the columns and is no example; None decides by the lines, see
         :func:`~graphattn.builders.readers._samples.is_header`, and a hint says so
-    quoted : whether double quotes may enclose a field that ends at a tab; None means yes if they enclose all fields of
-        the first line, and both ends of most lines
+    quoted : whether double quotes may enclose a field that ends at a tab; None means yes if they enclose nearly all
+        values of a column
     keep_row : receives all fields of the line of each example, as many as the first line has
 
     Examples
@@ -601,7 +585,8 @@ def _open_rows(
 
     if separator is not None or split_suffix(lines)[0] != ".csv":
         delimiter = separator or "\t"
-        quoted = quoted or (quoted is None and delimiter == "\t" and _is_quoted_table(ahead))
+        if quoted is None and delimiter == "\t":
+            quoted = is_quoted(ahead, delimiter, choose_dialect(ahead, delimiter, fits))
         quoted = quoted and len(delimiter) == 1
     elif ahead and EXCEL_DELIMITER.fullmatch(ahead[0]):
         next(lines)

@@ -487,6 +487,16 @@ def test_quoted_fields_between_tabs(corpus):
         assert next(read_labelled_lines(minimal, quoted=False)).text == '"so ""good"""'
 
 
+@pytest.mark.filterwarnings("ignore:.*inside a field as")
+@pytest.mark.parametrize("inner", ['""fine""', r"\"fine\""])
+@pytest.mark.parametrize("header", [["sentiment\ttext"], []])
+def test_a_column_between_tabs_whose_values_are_all_quoted(corpus, inner, header):
+    """As in Kaggle's reviews of films: the header and the labels have no quotes."""
+    path = corpus("a.tsv", *header, f'1\t"A {inner} film."', '0\t"Dull,\tso dull."', '1\t"Good."')
+    examples = list(read_corpus(path, task="classify", **({"label": "sentiment"} if header else {})))
+    assert [example.text for example in examples] == ['A "fine" film.', "Dull,\tso dull.", "Good."]
+
+
 def test_quotes_within_quotes_after_a_blank(corpus):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
