@@ -215,6 +215,9 @@ def read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tup
     try:
         _, header = next(rows, (1, []))
     except DataError as error:
+        if (separator := find_name_delimiter(first_line)) not in (None, delimiter):
+            problem, hint = f"the header has only the field {verbatim(repr(first_line))}", _advise_delimiter(separator)
+            raise DataError(problem, path=lines.path, line=1, hint=hint, options=("delimiter",)) from error
         fields = ", ".join(map(repr, first_line.split(delimiter)))
         error.hint = f"It is the header, of the fields {fields}. {error.hint}"
         raise
@@ -395,7 +398,7 @@ def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_h
     if delimiter is not None:
         return DataError(
             f"there is no column {shown}, only {known}",
-            hint=f"Set {{delimiter}} to {delimiter!r} if that separates the fields.",
+            hint=_advise_delimiter(delimiter),
             options=("delimiter",),
         )
     no_header = "; if the first line is no header, set {columns}" if has_header else ""
@@ -405,6 +408,10 @@ def _missing_column_error(role: str, name: str, present: Sequence[str], *, has_h
         alternative=_NO_LABELS if role == "label" else None,
         options=(role, "label", "columns"),
     )
+
+
+def _advise_delimiter(delimiter: str | None) -> str:
+    return f"Set {{delimiter}} to {delimiter!r} if that separates the fields."
 
 
 _NO_LABELS = "For texts without labels, set {label} to None."

@@ -350,6 +350,14 @@ def test_an_unpaired_quote_in_the_header_names_the_fields(corpus):
     assert "the fields '\"sentence', 'label'" in caught.value.hint
 
 
+@pytest.mark.parametrize("sign", [";", "|", "\t"])
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_another_delimiter_in_the_header_is_named(corpus, broken, sign, quote):
+    path = corpus("a.csv", f"{quote}text{quote}{sign}{quote}label{quote}", f'"So good, really"{sign}"pos"')
+    assert broken(read_table(path), path, 1) == ("delimiter",)
+    assert list(read_table(path, delimiter=sign)) == [Example("So good, really", label="pos")]
+
+
 @pytest.mark.parametrize("asked", ["opinión", "opinio\u0301n"])
 @pytest.mark.parametrize(
     ("name", "lines"),
