@@ -141,10 +141,13 @@ class ColumnLayout:
         )
 
     def separates_sentences(self, *, tagged: bool) -> bool:
-        """Whether the first column numbers the sentences; then none that blank lines end has a number of another."""
+        """Whether the first column numbers the sentences; then none that blank lines end has a number of another.
+
+        In CoNLL-2012 it names the documents.
+        """
         distinct = [{row[0] for row in rows} for rows in self.sentences]
         are_unique = sum(map(len, distinct)) == len(set().union(*distinct))
-        return len(distinct) > 0 and are_unique and self.numbers_sentences(tagged=tagged)
+        return not self.documents and len(distinct) > 0 and are_unique and self.numbers_sentences(tagged=tagged)
 
     def find_same_tags(self, token_column: int) -> list[int]:
         """The last column and those with tags of the same set, as tools write gold and predicted ones; [] if none has.

@@ -276,6 +276,7 @@ ROWS = [f"doc {number} w{number} X" for number in range(10)]
         (ROWS[:9], True),
         ([*ROWS[:5], "", *(row.replace("doc", "other") for row in ROWS)], False),
         (["#begin document (doc)", *ROWS[:3]], False),
+        (["#begin document (a29)", *(row.replace("doc", "a29") for row in ROWS[:3]), "", "#end document"], False),
         (["very much X"] * 20, True),
     ],
 )
