@@ -484,14 +484,20 @@ def _detection_error(
     if request.kind.tags and not request.optional and not named and samples.are_words_alone(sample) is not False:
         return DataError("has one word on each line, and no tags", path=path, hint="Write its tag behind each word.")
     texts_alone = not request.optional and request.task is None and "labelled" in candidates
+    in_columns = request.kind.label and not request.kind.second and not (named or request.options)
+    separator, columns = (samples.find_label_separator(sample) if in_columns else None) or (None, ())
+    advice = f"; if the columns are {verbatim(_join(names))}, set {{text}} to that of the text" if names else ""
+    if separator is not None:
+        advice = f"; if {separator!r} separates {' and '.join(columns)}, give {{columns={','.join(columns)}}}"
+        advice += f" and {{separator={separator!r}}}"
     error = DataError if named else UnknownFormatError
     return error(
         f"has the extension of {named!r}, which does not fit" if named else "has no format that the first lines show",
         path=path,
         hint=f"Set {{format}} to one of {_join(candidates)}"
-        + (f"; if the columns are {verbatim(_join(names))}, set {{text}} to that of the text" if names else "")
+        + advice
         + ("; for texts alone, one on each line, to 'labelled' with {columns} 'text'." if texts_alone else "."),
-        options=("format", "columns", "text"),
+        options=("format", "columns", "separator", "text"),
     )
 
 

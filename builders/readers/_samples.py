@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -299,6 +299,17 @@ def find_label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...]
     header = sample.modal_rows[0] if len(sample.modal_rows) > len(rows) else []
     named = [field for field, name in enumerate(header) if clean_name(name).lower() in LABEL_HEADERS]
     return columns if named in ([], [columns.index("label")]) else None
+
+
+def find_label_separator(sample: Sample) -> tuple[str, tuple[str, ...]] | None:
+    """The sign between a text and its label on each line, and their order; None if no usual one separates them."""
+    for sign in (" ||| ", "|||", ";", "@", "|", "#"):
+        if _are_mistakes_few(sum(line.count(sign) == 1 for line in sample.filled), len(sample.filled)):
+            lines = tuple(line.replace(sign, "\t") for line in sample.lines)
+            columns = find_label_columns(replace(sample, lines=lines, suffix=""), pairs=False)
+            if columns is not None:
+                return sign, columns
+    return None
 
 
 def has_word_labels(sample: Sample, columns: Sequence[str]) -> bool:

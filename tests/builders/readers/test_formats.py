@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.builders._text_lines import open_text
-from graphattn.builders.readers import DetectedFormat, detect
+from graphattn.builders.readers import DetectedFormat, detect, read_corpus
 from graphattn.builders.readers._formats import resolve_like_training
 from graphattn.exceptions import DataError, Hint
 
@@ -119,6 +119,18 @@ def test_unknown_formats(corpus, lines):
     with pytest.raises(DataError) as caught:
         detect(path)
     assert str(caught.value).endswith("; for texts alone, one on each line, to 'labelled' with columns 'text'.")
+
+
+@pytest.mark.parametrize("sign", [";", "@"])  # Kaggle's Emotions, Financial PhraseBank
+@pytest.mark.parametrize("columns", [("text", "label"), ("label", "text")])
+def test_the_sign_between_texts_and_labels_is_named(corpus, sign, columns):
+    rows = [("i feel fine", "joy"), ("so, i feel grouchy", "anger"), ("fine now", "joy")]
+    path = corpus("a.txt", *(sign.join(row if columns[0] == "text" else row[::-1]) for row in rows))
+    with pytest.raises(DataError) as caught:
+        detect(path, "classify")
+    assert f"give columns={','.join(columns)} and separator='{sign}'." in str(caught.value)
+    examples = read_corpus(path, columns=columns, separator=sign)
+    assert [(example.text, example.label) for example in examples] == rows
 
 
 def test_the_fields_of_a_first_line_that_may_be_a_header_are_named(corpus):
