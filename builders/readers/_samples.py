@@ -54,7 +54,8 @@ _WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
 """``NN``, ``PRP$`` or ``.``"""
 _JSON_OBJECT = re.compile(r'\s*\{\s*"\w+"\s*:')
 _SPANS = re.compile(
-    r'"[^"\\]+"\s*:\s*\[\s*(\[\s*\d+\s*,\s*\d+\s*,\s*"|\{(?=[^{}]*"start(_offset)?"\s*:\s*\d)[^{}]*"(label|type|labels)"\s*:)'
+    r'"[^"\\]+"\s*:\s*\[\s*(\[\s*\d+\s*,\s*\d+\s*,\s*"|\{(?=[^{}]*"(start(_offset)?|span)"\s*:\s*\[?\s*\d)'
+    r'[^{}]*"(label|type|labels|entity)"\s*:)'
     r'|"value"\s*:\s*\{[^{}]*"start"\s*:\s*\d|"(spans|entities|ents)"\s*:\s*\[\s*\]'
 )
 """A list of triples or of objects with a start and a type; Label Studio's values; or an empty list of spans."""

@@ -37,11 +37,11 @@ def read_spans(
     """Read texts with spans, such as entities, one at a time; words get IOB2 tags.
 
     Each line is an object with ``text`` and, in any other field, a list of spans: objects with ``start``, ``end`` (one
-    past the last character) and ``label`` or ``type``, or ``[start, end, label]``. So do ``graphattn predict --output
-    spans``, doccano, Prodigy (whose ``tokens`` are the words) and spaCy write them. Label Studio's JSON and JSON_MIN
-    work too. A text that was not accepted (Prodigy), or has no annotation (Label Studio) is left out. A text without
-    spans has an empty list in a usual field such as ``spans``, or in one that holds spans on an earlier line or among
-    the first 200.
+    past the last character), or both in ``span``, and ``label`` or ``type``, or ``[start, end, label]``. So do
+    ``graphattn predict --output spans``, doccano, Prodigy (whose ``tokens`` are the words) and spaCy write them. Label
+    Studio's JSON and JSON_MIN and Rasa's examples work too. A text that was not accepted (Prodigy), or has no
+    annotation (Label Studio) is left out. A text without spans has an empty list in a usual field such as ``spans``, or
+    in one that holds spans on an earlier line or among the first 200.
 
     Parameters
     ----------
@@ -113,6 +113,11 @@ def _find_spans(record: dict[str, Any], span_fields: set[str]) -> list[Any] | No
     if filled:
         spans: list[Any] = record[filled[0]]
         return spans
+    for name in _SPAN_FIELDS:
+        items = record.get(name)
+        if isinstance(items, list) and items and all(isinstance(item, dict) for item in items):
+            problem = f"the objects in {name!r} are no spans, but have the keys {', '.join(map(repr, items[0]))}"
+            raise DataError(problem, hint="Name these 'start', 'end' and 'label'.")
     if any(record.get(name) == [] for name in span_fields):
         return []
     if not _TOOLS.isdisjoint(record):
@@ -137,11 +142,18 @@ def _find_regions(annotations: list[dict[str, Any]]) -> list[Any] | None:
 def _is_span(item: object) -> bool:
     if isinstance(item, list):
         return len(item) == 3 and type(item[0]) is type(item[1]) is int
-    return isinstance(item, dict) and not {"start", "start_offset"}.isdisjoint(item) and _find_type(item) is not None
+    return isinstance(item, dict) and _find_ends(item)[0] is not None and _find_type(item) is not None
+
+
+def _find_ends(span: dict[str, Any]) -> tuple[Any, Any]:
+    if isinstance(span.get("span"), list) and len(span["span"]) == 2:
+        return tuple(span["span"])
+    return span.get("start", span.get("start_offset")), span.get("end", span.get("end_offset"))
 
 
 def _find_type(span: dict[str, Any]) -> Any:
-    names = span.get("label"), span.get("type"), *_list_labels(span)
+    of_rasa = span.get("entity") if "value" in span else None  # others may have the text there
+    names = span.get("label"), span.get("type"), *_list_labels(span), of_rasa
     return next((name for name in names if name is not None), None)
 
 
@@ -201,8 +213,7 @@ def _parse_span(item: Any, text: str) -> _CharacterSpan:
     if isinstance(item, list):
         span, covered = _CharacterSpan(*item), None
     else:
-        ends = item.get("start", item.get("start_offset")), item.get("end", item.get("end_offset"))
-        span, covered = _CharacterSpan(*ends, _find_type(item)), item.get("text")
+        span, covered = _CharacterSpan(*_find_ends(item), _find_type(item)), item.get("text")
         labels = _list_labels(item)
         if any(label != labels[0] for label in labels):
             raise _span_error(span, f"has {len(labels)} labels", "Keep one of them: a word has one tag.")

@@ -42,6 +42,8 @@ DIALECTS = {
     "doccano before 1.7": {"text": TEXT, "labels": [list(ends) for ends in reversed(ENDS)]},
     "doccano with relations": {"text": TEXT, "entities": objects("start_offset", "end_offset"), "relations": []},
     "spaCy": {"text": TEXT, "ents": objects(), "sents": [{"start": 0, "end": 35}]},
+    "Rasa": {"text": TEXT, "intent": "tell", "entities": objects(label="entity", value="Ada")},
+    "Stockmark": {"text": TEXT, "entities": [{"name": "", "span": [a, b], "type": name} for a, b, name in ENDS]},
     "Label Studio's JSON_MIN": {
         "text": TEXT,
         "ner": [{"start": a, "end": b, "text": TEXT[a:b], "labels": [name]} for a, b, name in ENDS],
@@ -155,6 +157,12 @@ def test_a_name_with_a_full_stop(corpus):
     span = {"start": 0, "end": 9, "label": "ORG", "name": "Apple Inc."}
     (sentence,) = read_spans(corpus("a.jsonl", json.dumps({"text": "Apple Inc. said", "spans": [span]})))
     assert sentence.tags == ("B-ORG", "I-ORG", "O", "O")
+
+
+def test_other_keys_of_spans(corpus):
+    path = corpus("a.jsonl", json.dumps({"text": TEXT, "entities": [{"from": 0, "to": 3, "label": "PER"}]}))
+    with pytest.raises(DataError, match="in 'entities' are no spans, but have the keys 'from', 'to'"):
+        list(read_spans(path))
 
 
 @pytest.mark.parametrize("field", ["word", "entity"])
