@@ -64,6 +64,18 @@ _JSON_ARRAY = (
     "Write objects: jq -c '.[] | {text: .[0], label: .[1]}' OLD > NEW.jsonl.",
 )
 _JSON_STRING = rb'"([^"\\\t\n]|\\.)*"'
+_JSON_LISTS: Sequence[_Signature] = (
+    (
+        rb"\[\s*%b\s*,[^\t\n]*\]\s*\n\[\s*\"" % _JSON_STRING,
+        "a JSON list on each line",
+        _JSON_ARRAY[1].replace(".[] | ", ""),
+    ),
+    (
+        rb"\[\s*\[\s*%b\s*,\s*\{\s*\"entities\"" % _JSON_STRING,
+        _JSON_ARRAY[0],
+        _JSON_ARRAY[1].replace("label: .[1]", "entities: .[1].entities"),
+    ),
+)
 _MARKUP: Sequence[_Signature] = (
     _HTML,
     (
@@ -96,6 +108,7 @@ _MARKUP: Sequence[_Signature] = (
     (rb"%YAML|---\s*\n\s*(- |[\w\"'-]+:)|version: *[\"']?\d[\d.]*[\"']?\s+\w+:", "YAML", "Write CSV or JSON Lines."),
     _SUBTITLES,
     (rb"\{\s*\n", "one JSON object, not JSON Lines", "Write one object on each line: jq -c '.KEY[]' OLD > NEW.jsonl."),
+    *_JSON_LISTS,
     (
         rb"\[\s*(\n\s*[\[\"]|(%b(\s*,\s*(%b|[\w.-]+))*|\[\s*\"[^\t\n]*\])\s*\]\s*(\n|$))"
         % (_JSON_STRING, _JSON_STRING),
@@ -103,7 +116,10 @@ _MARKUP: Sequence[_Signature] = (
     ),
 )
 """The same for files of text, which a format that is named may yet read. A line of text may begin like a list."""
-_JSON: Sequence[_Signature] = ((rb"\[\s*[\[\"]", *_JSON_ARRAY),)
+_JSON: Sequence[_Signature] = (
+    *_JSON_LISTS,
+    (rb"\[\s*[\[\"]", *_JSON_ARRAY),
+)
 """The same for files whose names end in ``.json``."""
 _PARALLEL: Sequence[_Signature] = (
     _HTML,

@@ -100,6 +100,21 @@ TEXT = {
     "JSON array ": '["a \\"b\\"", "c"]',
     "JSON array  ": '[["Ada left", {"entities": [[0, 3, "PER"]]}]]',
 }
+LISTS = {
+    '[["fine", "pos"], ["dull", "neg"]]\n': ".[] | {text: .[0], label: .[1]}",
+    '["fine", "pos"]\n["dull", "neg"]\n': "{text: .[0], label: .[1]}",  # CLINC150, after jq '.KEY[]'
+    '[["Ada left", {"entities": [[0, 3, "PER"]]}]]\n': ".[] | {text: .[0], entities: .[1].entities}",
+}
+
+
+@pytest.mark.parametrize("content", LISTS)
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.txt"])
+def test_lists_of_json_have_a_program_that_converts_them(tmp_path, content, name):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(DataError) as caught:
+        detect(path, "tag" if "entities" in content else "classify")
+    assert caught.value.hint == f"Write objects: jq -c '{LISTS[content]}' OLD > NEW.jsonl."
 
 
 @pytest.mark.parametrize("name", BINARY)
