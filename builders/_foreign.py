@@ -125,6 +125,11 @@ _PARALLEL: Sequence[_Signature] = (
     _HTML,
     _SUBTITLES,
     (rb"\s*<(\?xml\b|!DOCTYPE\b|(refset|srcset|tmx)\b)", *_XML[1:]),
+    (
+        rb"(<(doc|url|keywords|speaker|talkid|title|description)\b[^\n]*>\s*\n){2}",
+        "a text between lines of tags, as in IWSLT's training data",
+        "Leave out these lines of both files: grep -v '^<' OLD > NEW.",
+    ),
 )
 """The same for files of a source or a target on each line, which may be code, trees or a single tag."""
 _JSON_NAME = re.compile(r"\.json(\.(gz|xz|bz2))?\Z", re.IGNORECASE)

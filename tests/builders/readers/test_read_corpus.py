@@ -264,6 +264,12 @@ def test_pairs_in_order(names, content, sources, write):
             "{target}: is XML or SGML. Write a table of its texts and labels, "
             "for example pandas.read_xml(OLD).to_csv(NEW, index=False).",
         ),
+        (
+            "<url>http://a.org</url>\n<talkid>1</talkid>\na\n",
+            "<url>http://a.org</url>\n<talkid>1</talkid>\nx\n",
+            "{source}: is a text between lines of tags, as in IWSLT's training data. "
+            "Leave out these lines of both files: grep -v '^<' OLD > NEW.",
+        ),
     ],
 )
 def test_different_numbers_of_sources_and_targets(source, target, message, write):
