@@ -201,7 +201,7 @@ def find_layout(
     """Find the layout of a file."""
     documents = any(map(DOCUMENT_MARK.match, lines))
     kept = [line for line in lines if not _is_skipped(line, comment)]
-    groups = [_split_after_hashes(list(group)) for blank, group in groupby(kept, is_blank) if not blank]
+    groups = [_split_after_hashes(list(group)) for blank, group in groupby(_move_first(kept), is_blank) if not blank]
     hashes = [line for before, _ in groups for line in before]
     words = [line for _, after in groups for line in after]
     if separator is None and any("\t" in line for line in words[:1] or lines[:1]):
@@ -244,6 +244,13 @@ def _is_skipped(line: str, comment: str | None) -> bool:
         or DOCUMENT_MARK.match(line)
         or DOCUMENT_START in line.split(maxsplit=2)[:2]
     )
+
+
+def _move_first(lines: list[str]) -> list[str]:
+    """The lines, the first one behind the comments that follow it, as in CLEF-HIPE's files with a header."""
+    count = next((at for at, line in enumerate(lines[1:], 1) if not line.startswith("# ")), len(lines))
+    are_comments = count > 1 and lines[0].count("\t") not in {line.count("\t") for line in lines[1:count]}
+    return [*lines[1:count], lines[0], *lines[count:]] if are_comments else lines
 
 
 def _split_after_hashes(group: list[str]) -> tuple[list[str], list[str]]:

@@ -175,6 +175,7 @@ HEADER = "read {!r} as a header; header=False keeps it".format
 COUNTS = "column 0 counts the words, so token_column is 1"
 PAIRS = ["dogs NNS", "bark VBP", "", "cats NNS", "sleep VBP"]
 ENTITIES = ["anna _ _ B-PER", "sang _ _ O"]
+HIPE = ["anna\tB-pers", "sang\tO", "", "# a = c", "bob\tB-pers"]
 HASHTAGS = ["# id = 1", "#win\tNN\twin", "a\tDT\ta", "", "# id = 2", "#\tSYM\thash", "b\tDT\tb"]
 EMPTY_NODES = ["1-2 du _", "1 de ADP", "2 le DET", "3 pain NOUN", "3.1 e VERB", "", "1 oui INTJ", ""]
 
@@ -187,6 +188,7 @@ EMPTY_NODES = ["1-2 du _", "1 de ADP", "2 le DET", "3 pain NOUN", "3.1 e VERB", 
         (["# id 1 x", *ENTITIES], {}, [COMMENTS("# id 1 x")], "anna sang"),
         (["# newdoc", "# sent_id = 7", *PAIRS], {}, [COMMENTS("# newdoc")], "dogs bark/cats sleep"),
         (["# text = a b", "dogs\tNNS", "bark\tVBP"], {}, [COMMENTS("# text = a b")], "dogs bark"),
+        (["TOKEN\tNE", "# a = b", "# c", *HIPE], {}, [HEADER("TOKEN, NE"), COMMENTS("# a = b")], "anna sang/bob"),
         (["#\ttab\tand more", "dogs\tNNS", "bark\tVBP"], {}, [COMMENTS("#\ttab\tand more")], "dogs bark"),
         (["# 1", *PAIRS[:3], "# 2", *PAIRS[:2]], {}, [COMMENTS("# 1")], "dogs bark/dogs bark"),
         (["# id 1", "# B-PER", "anna B-PER", "# O", "", "# id 2", "#1 B-LOC"], {}, [COMMENTS("# id 1")], "# anna #/#1"),
