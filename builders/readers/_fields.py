@@ -14,7 +14,7 @@ from typing import Any
 from graphattn.builders._sentence import Label, TableRow
 from graphattn.builders._spelling import compose
 from graphattn.builders._text_lines import TextLines
-from graphattn.exceptions import ConfigError, DataError, Hint, verbatim, warn_caller
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, Hint, verbatim, warn_caller
 
 MISSING = object()
 """Result of :func:`find_field` for a missing field."""
@@ -275,6 +275,7 @@ class LeftOutRecords:
     def __init__(self, path: str):
         self.path = path
         self.records = self.rejected = self.unlabelled = 0
+        self.labels = set[str]()  # two of the other records
 
     def rejects(self, record: Mapping[str, Any]) -> bool:
         """Count a record; return whether its answer is ``reject`` or ``ignore``."""
@@ -284,11 +285,16 @@ class LeftOutRecords:
         return rejected
 
     def report(self) -> None:
-        """Say how many records are left out."""
+        """Say how many records are left out; it is more than a hint if those that are left share a label."""
         reasons = {"their answer is reject or ignore": self.rejected, "they have no annotation": self.unlabelled}
         for reason, count in reasons.items():
             if count:
-                warn_caller(Hint(f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"))
+                problem = f"{self.path}: {count:,} of {self.records:,} texts are left out, since {reason}"
+                if len(self.labels) == 1:
+                    advice = f"all others are {next(iter(self.labels))!r}, so give these another label and accept them"
+                    warn_caller(GraphAttnWarning(f"{problem}; {advice}"))
+                else:
+                    warn_caller(Hint(problem))
 
 
 def is_bracketed(field: str) -> bool:

@@ -430,6 +430,8 @@ def _read_json_lines(
         if has_answers and left_out.rejects(record):
             return None
         example = make_example(line, record)
+        if len(left_out.labels) < 2:
+            left_out.labels.add(str(example.label))
         if keep_row is not None:
             keep_row(make_record_row(record, lines, used))
         return example

@@ -397,14 +397,22 @@ ANSWERS = ("accept", "reject", "ignore", "accept", None)
 
 
 @pytest.mark.parametrize("task", ["classify", "pair"])
-def test_only_accepted_examples_are_read(corpus, task):
+@pytest.mark.parametrize(("labels", "kind"), [("XYYYY", Hint), ("XXXXX", GraphAttnWarning)])
+def test_only_accepted_examples_are_read(corpus, task, labels, kind):
+    """If these have one label, the others are probably those without it."""
     rows = [
-        {"text": f"text {number}", "second": "b", "label": "X", **({} if answer is None else {"answer": answer})}
+        {
+            "text": f"text {number}",
+            "second": "b",
+            "label": labels[number],
+            **({} if answer is None else {"answer": answer}),
+        }
         for number, answer in enumerate(ANSWERS)
     ]
     path = corpus("a.jsonl", *map(json.dumps, rows))
-    with pytest.warns(Hint, match="2 of 5 texts are left out, since their answer is reject or ignore"):
+    with pytest.warns(kind, match="2 of 5 texts are left out, since their answer is reject or ignore") as caught:
         examples = list(read_corpus(path, task=task))
+    assert [warning.category for warning in caught] == [kind]
     assert [example.text for example in examples] == ["text 0", "text 3", "text 4"]
 
 
