@@ -92,7 +92,10 @@ def _read_file(
     receivers = {"skip": errors.append if skip else None, "keep_row": rows.append if keep_row else None}
     reading = {**options, **{name: receive for name, receive in receivers.items() if receive}}
     description: Mapping[str, Any] = {}
-    two_files = split_two_files(path) if kind == "classify" else None
+    two_files = split_two_files(path) if kind in ("classify", "tag") else None
+    if two_files is not None and kind == "tag":
+        hint = r"Write it: paste <(sed G WORDS | tr ' ' '\n') <(sed G TAGS | tr ' ' '\n') > NEW.conll."
+        raise DataError("are two files; a tagger reads one, a word and its tag on each line", path=path, hint=hint)
     try:
         is_one_text_file = two_files is None and not os.path.isdir(path)
         with open_text(path, options.get("encoding")) if is_one_text_file else nullcontext(path) as source:

@@ -133,6 +133,15 @@ def test_a_folder_that_is_no_model(graphattn, tmp_path):
     )
 
 
+def test_taggers_read_words_and_tags_from_one_file(graphattn, tmp_path):
+    paths = tmp_path / "seq.in", tmp_path / "seq.out"
+    for path in paths:
+        path.write_text("O O\n")
+    both = ",".join(map(str, paths))
+    error = graphattn("train", "tag", both, "--out", tmp_path / "model").error
+    assert error.startswith(f"{both}: are two files; a tagger reads one, a word and its tag on each line. Write it: ")
+
+
 @pytest.mark.parametrize(("task", "is_told"), [("classify", True), ("regress", True), ("pair", False)])
 def test_texts_without_labels_may_have_them_in_another_file(train, task, is_told):
     error = train(task, "texts.txt", "a good film\na bad film\n")
