@@ -19,6 +19,7 @@ from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import override
 
+from graphattn._json_types import check_json
 from graphattn._validation import require_choice, require_multiple, require_range, suggest
 from graphattn.exceptions import ConfigError, verbatim
 
@@ -189,8 +190,6 @@ class Options(Parameters):
 
     def _check_types(self) -> None:
         """Reject values that a saved model could not have."""
-        from graphattn.builders._json_types import check_json
-
         kind: Any = type(self)
         for name, hint in _list_hints(kind).items():
             value = getattr(self, name)

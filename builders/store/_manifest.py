@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from graphattn._json_types import check_json, json_checksum, read_record, require_keys
 from graphattn.builders._atomic import atomic_file, write_text
-from graphattn.builders._json_types import check_json, json_checksum, read_record, require_keys
 from graphattn.builders._locks import is_locked
 from graphattn.builders._regular_files import NAMES, WEIGHTS, UnsuitableFileError, file_sha256, read_text
 from graphattn.builders.store._shards import system_error

@@ -316,7 +316,7 @@ class TrialFile:
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write lines."""
-        from graphattn.builders._json_types import json_checksum
+        from graphattn._json_types import json_checksum
         from graphattn.builders._locks import file_lock  # loads PyTorch
 
         lines = [json.dumps({**log, "checksum": json_checksum(log)}) + "\n" for log in logs]
@@ -330,7 +330,7 @@ class TrialFile:
             os.fsync(file.fileno())
 
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:
-        from graphattn.builders._json_types import json_checksum
+        from graphattn._json_types import json_checksum
 
         try:
             log: dict[str, Any] = json.loads(line)

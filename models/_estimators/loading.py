@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from graphattn._devices import find_device
-from graphattn.builders._json_types import check_fields, check_json, require_keys
+from graphattn._json_types import check_fields, check_json, require_keys
 from graphattn.exceptions import ConfigError, GraphAttnWarning, ModelDirectoryError, UnregisteredError, warn_caller
 from graphattn.models._encoders import options_class
 from graphattn.models._estimators.estimator import Estimator

@@ -18,8 +18,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from graphattn._json_types import json_checksum
 from graphattn.builders._atomic import atomic_folder, is_vacant, locate_replaced_folder, read_sealed, write_text
-from graphattn.builders._json_types import json_checksum
 from graphattn.builders._paths import resolve_path
 from graphattn.builders._regular_files import NAMES, SETTINGS, file_sha256, read_bytes, read_text
 from graphattn.builders._tensor_files import TensorFile

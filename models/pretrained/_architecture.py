@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_type_hints
 
+from graphattn._json_types import check_json, read_record
 from graphattn._schema import ALL
-from graphattn.builders._json_types import check_json, read_record
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models.pretrained._directory_settings import CONFIG, check_settings
 from graphattn.models.pretrained._json_schema import Config, Layers, OptionalSize, Rate, RopeParameters, Size, Theta

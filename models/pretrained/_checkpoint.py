@@ -16,7 +16,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from graphattn.builders._json_types import check_json
+from graphattn._json_types import check_json
 from graphattn.builders._pretrained_vocabulary import PretrainedVocabulary
 from graphattn.builders._regular_files import NAMES, SETTINGS, UnsuitableFileError, file_sha256, read_text
 from graphattn.builders._tensor_files import TensorFile

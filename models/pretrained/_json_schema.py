@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from graphattn.builders._json_types import Bounds
+from graphattn._json_types import Bounds
 
 MAX_SIZE = 1 << 24
 MAX_LAYERS = 1_000

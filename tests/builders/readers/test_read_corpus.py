@@ -265,8 +265,8 @@ def test_pairs_in_order(names, content, sources, write):
             "for example pandas.read_xml(OLD).to_csv(NEW, index=False).",
         ),
         (
-            "<url>http://a.org</url>\n<talkid>1</talkid>\na\n",
-            "<url>http://a.org</url>\n<talkid>1</talkid>\nx\n",
+            "<url>http://example.org</url>\n<talkid>1</talkid>\na\n",
+            "<url>http://example.org</url>\n<talkid>1</talkid>\nx\n",
             "{source}: is a text between lines of tags, as in IWSLT's training data. "
             "Leave out these lines of both files: grep -v '^<' OLD > NEW.",
         ),

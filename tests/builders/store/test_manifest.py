@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from graphattn._json_types import json_checksum
 from graphattn.builders import TextGraphBuilder, Window
-from graphattn.builders._json_types import json_checksum
 from graphattn.builders.store import CorpusFile, GraphStream, Store, StoreSettings, build_store
 from graphattn.builders.store._manifest import Manifest
 from graphattn.exceptions import ConfigError, DataError

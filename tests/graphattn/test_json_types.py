@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphattn.builders._json_types import check_json, json_checksum, read_record
+from graphattn._json_types import check_json, json_checksum, read_record
 
 
 @dataclass
