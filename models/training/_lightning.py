@@ -34,7 +34,7 @@ from typing_extensions import override
 
 from graphattn import exceptions
 from graphattn._devices import find_device
-from graphattn.exceptions import ConfigError, GraphAttnError
+from graphattn.exceptions import ConfigError, GraphAttnError, verbatim
 from graphattn.models._corpus import Batch
 from graphattn.models._files.saving import CHECKPOINT
 from graphattn.models._options import TrainingOptions
@@ -69,7 +69,10 @@ class CallbackOfOurs(Callback):
 
 
 def wrap_callbacks(callbacks: Sequence[_callback.AnyCallback]) -> list[Callback]:
-    """A user's callbacks for Lightning; a ConfigError for those that would change options."""
+    """A user's callbacks for Lightning; a ConfigError for other objects, and for those that would change options."""
+    for each in callbacks:
+        if not isinstance(each, (Callback, _callback.Callback)):
+            raise ConfigError(f"callbacks has {verbatim(repr(each))}; give instances of Lightning's Callback")
     wrapped = [CallbackOfOurs(each) if isinstance(each, _callback.Callback) else each for each in callbacks]
     if _has(wrapped, StochasticWeightAveraging):
         raise ConfigError(

@@ -105,6 +105,12 @@ def test_callbacks_that_change_the_schedule_name_what_to_use(callback, option, c
     assert caught.value.options == (option,)
 
 
+@pytest.mark.parametrize("callback", [Callback, print])
+def test_what_is_no_callback_is_named(callback, corpus, tiny):
+    with pytest.raises(ConfigError, match=f"callbacks has .*{callback.__name__}.*; give instances of Lightning's"):
+        tiny("classifier").fit(*corpus("classifier"), callbacks=[callback])
+
+
 @pytest.mark.slow
 def test_the_average_does_not_affect_training(corpus, tiny):
     texts, labels = corpus("classifier")
