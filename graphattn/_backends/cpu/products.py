@@ -48,8 +48,8 @@ PANEL = 2 * BYTES // 4
 """Outputs of a panel."""
 ROWS = 256
 """Rows that stay in the second-level cache while all panels are multiplied with them."""
-MIN_ROWS = 6
-"""Rows for which a thread of its own saves more than it costs."""
+MIN_ROWS = 6 if BYTES < 64 else 24
+"""Rows for which a thread of its own saves more than it costs: more where wider registers compute them faster."""
 
 _NO_TAIL = np.empty(0, np.float32)
 
