@@ -1,4 +1,4 @@
-"""Check JSON values of files against types, so that damage is one clear error where a file is read."""
+"""Check values of JSON files, and options, against types, so that a wrong one is one clear error where it is read."""
 
 from __future__ import annotations
 

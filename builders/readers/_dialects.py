@@ -142,10 +142,11 @@ def is_quoted(lines: Sequence[str], separator: str, dialect: Dialect) -> bool:
     counts: Counter[int] = Counter()
     rows = [(row, text.removesuffix("\n")) for row, text in _read_rows(dialect, lines, separator) if row != []]
     for row, text in rows:
-        cells, width = text.split(separator), len(row or ())  # more cells than fields where quotes enclose separators
-        counts.update(
-            at for at in range(width) if cells[at][:1] == cells[at - width][-1:] == dialect.quote != cells[at]
-        )
+        cells, width = text.split(separator), len(row or ())
+        for column in range(width):
+            first, last = cells[column], cells[column - width]  # one cell, unless quotes enclose a separator
+            if first != dialect.quote and first.startswith(dialect.quote) and last.endswith(dialect.quote):
+                counts[column] += 1
     most = max(counts.values(), default=0)
     return 10 * most >= 9 * (len(rows) - 1) and 2 * most > len(rows)
 

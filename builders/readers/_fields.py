@@ -275,7 +275,7 @@ class LeftOutRecords:
     def __init__(self, path: str):
         self.path = path
         self.records = self.rejected = self.unlabelled = 0
-        self.labels = set[str]()  # two of the other records
+        self.labels = set[str]()  # at most two of the other records
 
     def rejects(self, record: Mapping[str, Any]) -> bool:
         """Count a record; return whether its answer is ``reject`` or ``ignore``."""
