@@ -207,8 +207,8 @@ class Estimator(ScikitLearn):
     def encode(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) inputs of a classifier's last layers, for scikit-learn or semantic search.
 
-        Of pairs there are (2 S, F) vectors, two in a row for each pair, unless the model reads a pair as one sequence, as
-        pretrained ones do.
+        Of pairs there are (2 S, F) vectors, two in a row for each pair, unless the model reads a pair as one sequence,
+        as pretrained ones do.
 
         Raises
         ------

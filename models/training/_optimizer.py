@@ -40,7 +40,7 @@ def make_optimizer(model: nn.Module, rates: Mapping[str, float], options: Traini
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
-    """Scale gradients down to a norm, as :func:`torch.nn.utils.clip_grad_norm_` does, which multiplies short ones by 1."""
+    """Scale gradients down to a norm, as :func:`torch.nn.utils.clip_grad_norm_`, which multiplies short ones by 1."""
     parameters = list(parameters)
     norm = nn.utils.get_total_norm(parameter.grad for parameter in parameters if parameter.grad is not None)
     if norm.device.type != "cpu" or not max_norm / (norm + 1e-6) >= 1:  # a GPU would wait for the comparison
